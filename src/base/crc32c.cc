@@ -1,0 +1,79 @@
+#include "base/crc32c.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "base/assert.h"
+
+namespace trellis {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);  // the loads of 8 bytes below
+
+constexpr uint32_t polynomial = 0x82f63b78;  // bits reversed, as the checksum is
+
+// tables[0][b] is the step for one byte; tables[k][b] the same followed by k zero bytes, so that
+// eight bytes are eight lookups that do not wait for each other.
+constexpr auto tables = [] {
+  std::array<std::array<uint32_t, 256>, 8> out{};
+  for (uint32_t byte = 0; byte < 256; byte++) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; bit++) crc = (crc >> 1) ^ (crc & 1 ? polynomial : 0);
+    out[0][byte] = crc;
+  }
+  for (size_t k = 1; k < 8; k++)
+    for (size_t byte = 0; byte < 256; byte++)
+      out[k][byte] = (out[k - 1][byte] >> 8) ^ out[0][out[k - 1][byte] & 0xff];
+  return out;
+}();
+
+uint64_t load_8(const char* in) {
+  uint64_t word;
+  std::memcpy(&word, in, sizeof word);
+  return word;
+}
+
+}  // namespace
+
+uint32_t crc32c_by_table(ByteView bytes, uint32_t seed) {
+  uint32_t crc = ~seed;
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
+    const uint64_t word = load_8(bytes.data()) ^ crc;
+    crc = 0;
+    for (size_t i = 0; i < 8; i++) crc ^= tables[7 - i][(word >> (8 * i)) & 0xff];
+  }
+  for (const unsigned char byte : bytes) crc = (crc >> 8) ^ tables[0][(crc ^ byte) & 0xff];
+  return ~crc;
+}
+
+#if defined(__x86_64__)
+
+bool has_crc32c_instruction() { return __builtin_cpu_supports("sse4.2"); }
+
+__attribute__((target("sse4.2"))) uint32_t crc32c_by_instruction(ByteView bytes, uint32_t seed) {
+  uint64_t crc = ~seed;
+  for (; bytes.size() >= 8; bytes.remove_prefix(8))
+    crc = __builtin_ia32_crc32di(crc, load_8(bytes.data()));
+  uint32_t tail = static_cast<uint32_t>(crc);
+  for (const unsigned char byte : bytes) tail = __builtin_ia32_crc32qi(tail, byte);
+  return ~tail;
+}
+
+#else
+
+bool has_crc32c_instruction() { return false; }
+
+uint32_t crc32c_by_instruction(ByteView bytes, uint32_t seed) {
+  ASSERT(has_crc32c_instruction());
+  return crc32c_by_table(bytes, seed);
+}
+
+#endif
+
+uint32_t crc32c(ByteView bytes, uint32_t seed) {
+  static const bool use_instruction = has_crc32c_instruction();
+  return use_instruction ? crc32c_by_instruction(bytes, seed) : crc32c_by_table(bytes, seed);
+}
+
+}  // namespace trellis

@@ -1,0 +1,27 @@
+// Every limit of Trellis, units last. What is over a limit is refused by name, never cut.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace trellis {
+
+constexpr uint32_t keyspace_id_max = 0xff'ffff;  // 3 bytes in the key; ids are never reused
+
+constexpr size_t key_bytes_max = 64 * 1024;
+constexpr size_t value_bytes_max = 16 * 1024 * 1024;
+// One commit of any engine. What is larger is staged and made visible by one small commit.
+constexpr size_t commit_bytes_max = 32 * 1024 * 1024;
+constexpr size_t block_bytes_max = 64 * 1024;  // one block of file data
+
+// A scan page: what one call may pin or hold in memory.
+constexpr size_t scan_page_entries_max = 100'000;
+constexpr size_t scan_page_bytes_max = 16 * 1024 * 1024;
+
+// How often transact runs a function whose commits conflict before it gives up.
+constexpr unsigned transact_attempts_max = 100;
+
+static_assert(key_bytes_max + value_bytes_max < commit_bytes_max);
+static_assert(block_bytes_max < commit_bytes_max);
+
+}  // namespace trellis

@@ -1,0 +1,120 @@
+// The settings of the server: one table, four places to set them. A flag wins over TRELLIS_*, which
+// wins over trellis.toml, which wins over the default.
+//
+//   --cache-bytes 1GiB        TRELLIS_CACHE_BYTES=1GiB        cache-bytes = "1GiB"
+//
+//   TRY_ASSIGN(Settings settings, load_settings({.flags = flags,
+//                                                .environment = process_environment()}));
+//
+// Nothing is guessed: an unknown name or a wrong value in any place is refused, also where another
+// place wins over it. The message names the place and says what is allowed.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+
+namespace trellis {
+
+enum class SettingKind : uint8_t {
+  text,
+  path,      // not empty
+  size,      // bytes: 4096, 64KiB, 1GiB, 2G (= 2GiB), 2GB (= 2,000,000,000)
+  number,    // whole, from min to max
+  choice,    // one of words
+  yes_no,    // yes, true, on, 1, no, false, off, 0
+  endpoint,  // HOST:PORT, [IPv6]:PORT; port 0 means any free one
+};
+
+struct SettingSpec {
+  std::string_view name;  // cache-bytes: as the flag, the TOML key and, in capitals, the variable
+  SettingKind kind;
+  std::string_view default_text;
+  std::string_view help;                         // one line
+  std::span<const std::string_view> words = {};  // of a choice
+  uint64_t min = 0;                              // of a size or number
+  uint64_t max = std::numeric_limits<uint64_t>::max();
+  bool in_file = true;  // false: a flag or variable only, because it must be known before the file
+};
+
+// Every setting there is, in the order of the documentation; command line flags are made from it.
+std::span<const SettingSpec> setting_specs();
+
+std::string flag_name(const SettingSpec& spec);       // --cache-bytes
+std::string variable_name(const SettingSpec& spec);   // TRELLIS_CACHE_BYTES
+std::string allowed_values(const SettingSpec& spec);  // "a size such as 512MiB, at least 8MiB"
+
+// Variables that begin with TRELLIS_ and are no settings. All others are refused, because a
+// misspelt setting that is ignored is worse than a server that does not start.
+struct OtherVariable {
+  std::string_view name;
+  std::string_view help;
+};
+std::span<const OtherVariable> other_variables();
+
+struct Endpoint {
+  std::string host;  // without brackets
+  uint16_t port = 0;
+  bool operator==(const Endpoint&) const = default;
+};
+std::string to_string(const Endpoint& endpoint);
+
+// text and path: string. size and number: uint64_t. choice: uint64_t, the place in words.
+using SettingValue = std::variant<std::string, uint64_t, bool, Endpoint>;
+
+// Pure. The message says what is wrong and what is allowed, but not where: the caller knows.
+Result<SettingValue> parse_setting(const SettingSpec& spec, std::string_view text);
+
+enum class SettingSource : uint8_t { by_default, file, variable, flag };  // the later wins
+
+struct ResolvedSetting {
+  const SettingSpec* spec;
+  SettingValue value;
+  std::string text;  // as it was given
+  SettingSource source = SettingSource::by_default;
+  std::string where;  // "default", "trellis.toml:3", "TRELLIS_CACHE_BYTES", "--cache-bytes"
+};
+
+struct SettingInputs {
+  std::map<std::string, std::string> flags;        // by the setting's name, without --
+  std::map<std::string, std::string> environment;  // all of it; only TRELLIS_* is looked at
+  std::string default_config = "trellis.toml";     // read if it exists and no other is named
+};
+
+// One for each spec, in order. If there is a spec named config, it names the file; its text is
+// empty if no file was read.
+Result<std::vector<ResolvedSetting>> resolve_settings(std::span<const SettingSpec> specs,
+                                                      const SettingInputs& inputs);
+
+// The words in settings.cc have the order of these.
+enum class EngineChoice : uint8_t { rocksdb, memory };
+enum class DurabilityChoice : uint8_t { always, everysec, off };
+
+struct Settings {
+  std::string data;
+  EngineChoice engine;
+  DurabilityChoice durability;
+  uint64_t cache_bytes;
+  LogLevel log_level;
+  LogFormat log_format;
+  std::string config;  // the file that was read; empty if none was
+
+  std::vector<ResolvedSetting> resolved;  // where each value came from
+};
+
+Result<Settings> load_settings(const SettingInputs& inputs);
+
+std::map<std::string, std::string> process_environment();
+
+// For printing at start-up, a line for each setting: cache-bytes = "1GiB"  # TRELLIS_CACHE_BYTES
+std::string describe_settings(const Settings& settings);
+
+}  // namespace trellis

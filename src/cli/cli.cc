@@ -1,0 +1,137 @@
+#include "cli/cli.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "base/settings.h"
+#include "cli/key_command.h"
+#include "server/serve.h"
+
+namespace trellis {
+namespace {
+
+constexpr int exit_done = 0;
+constexpr int exit_failed = 1;
+constexpr int exit_usage = 2;
+
+int fail(const Error& error) {
+  std::cerr << "trellis: " << error.message << '\n';
+  return exit_failed;
+}
+
+// The flags of `serve`, by the name of their setting. CLI11 keeps references into it.
+using Flags = std::map<std::string, std::string>;
+
+int run_serve(const CLI::App& command, const Flags& texts) {
+  SettingInputs inputs;
+  for (const SettingSpec& spec : setting_specs())
+    if (command.get_option(flag_name(spec))->count() > 0)
+      inputs.flags[std::string(spec.name)] = texts.at(std::string(spec.name));
+  inputs.environment = process_environment();
+  const auto settings = load_settings(inputs);
+  if (!settings) return fail(settings.error());
+  const Status status = serve(*settings, std::cout);
+  return status ? exit_done : fail(status.error());
+}
+
+void add_serve(CLI::App& app, Flags& flags, int& exit_code) {
+  CLI::App* command = app.add_subcommand("serve", "Run the server until Ctrl-C");
+  for (const SettingSpec& spec : setting_specs()) {
+    const std::string by_default =
+        spec.default_text.empty() ? "" : fmt::format("; default {}", spec.default_text);
+    command
+        ->add_option(flag_name(spec), flags[std::string(spec.name)],
+                     fmt::format("{} ({}{}; or {})", spec.help, allowed_values(spec), by_default,
+                                 variable_name(spec)))
+        ->type_name("");
+  }
+  command->footer(
+      "A flag wins over the environment, which wins over trellis.toml, which wins over the "
+      "default.");
+  command->callback([&flags, &exit_code, command] { exit_code = run_serve(*command, flags); });
+}
+
+struct KeyArguments {
+  std::vector<std::string> keys;
+  std::string as_kind;
+  std::string kind;
+  std::vector<std::string> fields;
+  bool json = false;
+};
+
+void add_key(CLI::App& app, KeyArguments& arguments, int& exit_code) {
+  CLI::App* key = app.add_subcommand("key", "Explain and make keys of the map");
+  key->require_subcommand(1);
+
+  CLI::App* decode = key->add_subcommand("decode", "Explain a key byte by byte");
+  decode->add_option("HEX", arguments.keys, "Keys in hex; - reads them from standard input")
+      ->required();
+  decode->add_option("--as", arguments.as_kind, "Read it as this kind (see `trellis map`)");
+  decode->add_flag("--json", arguments.json, "One JSON object per key");
+  decode->callback([&] {
+    const KeyOutput output{std::cout, std::cerr, arguments.json};
+    const std::optional<std::string> as_kind =
+        arguments.as_kind.empty() ? std::nullopt : std::optional(arguments.as_kind);
+    exit_code = decode_keys(arguments.keys, as_kind, std::cin, output) ? exit_done : exit_failed;
+  });
+
+  CLI::App* encode = key->add_subcommand("encode", "Make a key from its fields");
+  encode->add_option("KIND", arguments.kind, "Kind of key (see `trellis map`)")->required();
+  encode->add_option("FIELDS", arguments.fields, "field=value, as `trellis key decode` shows them");
+  encode->add_flag("--json", arguments.json, "A JSON object");
+  encode->footer("Example: trellis key encode redis.metadata keyspace=513 namespace=0 key=cart");
+  encode->callback([&] {
+    const KeyOutput output{std::cout, std::cerr, arguments.json};
+    exit_code =
+        encode_key_command(arguments.kind, arguments.fields, output) ? exit_done : exit_failed;
+  });
+}
+
+struct MapArguments {
+  bool json = false;
+  bool markdown = false;
+};
+
+void add_map(CLI::App& app, MapArguments& arguments, int& exit_code) {
+  CLI::App* map = app.add_subcommand("map", "Print every kind of key, in the order of the map");
+  CLI::Option* json = map->add_flag("--json", arguments.json, "As JSON");
+  map->add_flag("--markdown", arguments.markdown, "As tables for the documentation")
+      ->excludes(json);
+  map->callback([&] {
+    print_map(arguments.json       ? MapFormat::json
+              : arguments.markdown ? MapFormat::markdown
+                                   : MapFormat::text,
+              std::cout);
+    exit_code = exit_done;
+  });
+}
+
+}  // namespace
+
+int run_cli(int argc, char** argv) {
+  std::ios::sync_with_stdio(false);
+  CLI::App app("Trellis: one ordered map, many data models", "trellis");
+  app.set_version_flag("--version", std::string("trellis " TRELLIS_VERSION));
+  app.require_subcommand(1);
+
+  int exit_code = exit_done;
+  Flags flags;
+  KeyArguments key_arguments;
+  MapArguments map_arguments;
+  add_serve(app, flags, exit_code);
+  add_key(app, key_arguments, exit_code);
+  add_map(app, map_arguments, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // 0 for --help and --version, which CLI11 also throws.
+    return app.exit(error) == 0 ? exit_done : exit_usage;
+  }
+  std::cout.flush();
+  if (!std::cout) return fail({Code::unavailable, "standard output could not be written"});
+  return exit_code;
+}
+
+}  // namespace trellis

@@ -1,0 +1,182 @@
+#include "codec/address.h"
+
+#include <algorithm>
+
+#include "codec/field_codecs.h"
+
+namespace trellis {
+namespace {
+
+constexpr size_t model_offset = 4;  // 'x' and 3 bytes of keyspace
+constexpr size_t prefix_bytes = 5;
+constexpr size_t inode_bytes = 8;
+constexpr size_t version_bytes = 8;
+constexpr char inode_group = '\x01';
+
+// The model tag of a tenant's key, 0 if it is no such key.
+char model_of(ByteView key) { return key.size() > model_offset && key[0] == 'x' ? key[4] : '\0'; }
+
+// Scopes whose records belong to an inode (or data id), and are placed under it.
+bool is_inode_scope(char scope) {
+  return scope == 1 || scope == 2 || scope == 3 || scope == 5 || scope == 7;
+}
+
+Error malformed(size_t offset, std::string_view why) {
+  return to_error({offset, "address", why, {}});
+}
+
+// The namespace field, with its length byte.
+Result<ByteView> take_namespace(ByteView rest, size_t offset) {
+  if (rest.empty()) return malformed(offset, "too short");
+  const size_t size = 1 + static_cast<unsigned char>(rest[0]);
+  if (size > rest.size()) return malformed(offset, "length goes past the end");
+  return rest.substr(0, size);
+}
+
+struct RedisParts {
+  char tag;
+  ByteView ns;    // with its length byte
+  ByteView key;   // user key
+  ByteView rest;  // version and what follows; nothing for metadata
+};
+
+Result<RedisParts> split_redis(ByteView key) {
+  if (key.size() == prefix_bytes) return malformed(prefix_bytes, "too short");
+  RedisParts parts{.tag = key[prefix_bytes], .ns = {}, .key = {}, .rest = {}};
+  if (ByteView("mszt").find(parts.tag) == ByteView::npos)
+    return malformed(prefix_bytes, "unknown Redis table");
+  size_t offset = prefix_bytes + 1;
+  TRY_ASSIGN(parts.ns, take_namespace(key.substr(offset), offset));
+  offset += parts.ns.size();
+  if (parts.tag == 'm') {
+    parts.key = key.substr(offset);
+    return parts;
+  }
+  if (key.size() - offset < 4) return malformed(offset, "too short");
+  const size_t size = load_be(key.data() + offset, 4);
+  if (size > key.size() - offset - 4) return malformed(offset, "length goes past the end");
+  parts.key = key.substr(offset + 4, size);
+  parts.rest = key.substr(offset + 4 + size);
+  return parts;
+}
+
+void append_redis_granule(Bytes& out, ByteView key, const RedisParts& parts) {
+  out.append(key.substr(0, prefix_bytes));
+  out.append(parts.ns);
+  Terminated::append(out, parts.key);
+}
+
+bool has_inode(ByteView key) {
+  return key.size() > prefix_bytes && is_inode_scope(key[prefix_bytes]);
+}
+
+Status append_redis_key_at(Bytes& out, ByteView address) {
+  size_t offset = prefix_bytes;
+  TRY_ASSIGN(const ByteView ns, take_namespace(address.substr(offset), offset));
+  offset += ns.size();
+  Bytes scratch;
+  Reader reader(address.substr(offset), &scratch);
+  ByteView user_key;
+  if (!Terminated::read(reader, user_key)) {
+    reader.failure().offset += offset;
+    return to_error(reader.failure());
+  }
+  offset += reader.offset();
+  if (offset == address.size()) return malformed(offset, "too short");
+  const char tag = address[offset];
+  const ByteView rest = address.substr(offset + 1);
+  if (ByteView("mszt").find(tag) == ByteView::npos) return malformed(offset, "unknown Redis table");
+  if (tag == 'm' ? !rest.empty() : rest.size() < version_bytes)
+    return malformed(offset + 1, "wrong length for its table");
+  out.append(address.substr(0, prefix_bytes));
+  out.push_back(tag);
+  out.append(ns);
+  if (tag != 'm') append_be32(out, static_cast<uint32_t>(user_key.size()));
+  out.append(user_key);
+  out.append(rest);
+  return {};
+}
+
+// What the children of one parent share: the key up to its own id, for names up to the parent.
+ByteView catalog_granule(ByteView key) {
+  constexpr size_t tag = 3;  // two letters and '_'
+  constexpr size_t uuid = 16;
+  constexpr size_t number = 8;
+  const ByteView record = key.substr(prefix_bytes);
+  const ByteView type = record.substr(0, 2);
+  size_t size = tag + uuid + 1;  // members of a metalake: up to the metalake
+  if (type == "nm")
+    size = tag + (record.size() > tag + number && record[tag + number] == '_' ? number : uuid);
+  else if (type == "id" || type == "ml")
+    return key;
+  else if (type == "sc" || type == "br")
+    size = tag + uuid + 1 + uuid + 1;
+  else if (ByteView("ta to fi mo vi fu").find(type) != ByteView::npos)
+    size = tag + uuid + 1 + uuid + 1 + number + 1;
+  return key.substr(0, std::min(key.size(), prefix_bytes + size));
+}
+
+}  // namespace
+
+Status append_address(Bytes& out, ByteView key) {
+  const char model = model_of(key);
+  if (model == 'd') {
+    TRY_ASSIGN(const RedisParts parts, split_redis(key));
+    if (parts.tag != 'm' && parts.rest.size() < version_bytes)
+      return malformed(key.size(), "too short for a version");
+    append_redis_granule(out, key, parts);
+    out.push_back(parts.tag);
+    out.append(parts.rest);
+    return {};
+  }
+  if (model == 'f' && has_inode(key)) {
+    if (key.size() < prefix_bytes + 1 + inode_bytes) return malformed(key.size(), "too short");
+    out.append(key.substr(0, prefix_bytes));
+    out.push_back(inode_group);
+    out.append(key.substr(prefix_bytes + 1, inode_bytes));
+    out.push_back(key[prefix_bytes]);
+    out.append(key.substr(prefix_bytes + 1 + inode_bytes));
+    return {};
+  }
+  out.append(key);
+  return {};
+}
+
+Status append_key_at(Bytes& out, ByteView address) {
+  const char model = model_of(address);
+  if (model == 'd') return append_redis_key_at(out, address);
+  if (model == 'f' && has_inode(address)) {
+    constexpr size_t scope_offset = prefix_bytes + 1 + inode_bytes;
+    if (address[prefix_bytes] != inode_group)
+      return malformed(prefix_bytes, "unknown group of file records");
+    if (address.size() <= scope_offset) return malformed(address.size(), "too short");
+    if (!is_inode_scope(address[scope_offset])) return malformed(scope_offset, "unknown scope");
+    out.append(address.substr(0, prefix_bytes));
+    out.push_back(address[scope_offset]);
+    out.append(address.substr(prefix_bytes + 1, inode_bytes));
+    out.append(address.substr(scope_offset + 1));
+    return {};
+  }
+  out.append(address);
+  return {};
+}
+
+Status append_granule(Bytes& out, ByteView key) {
+  const char model = model_of(key);
+  if (model == 'd') {
+    TRY_ASSIGN(const RedisParts parts, split_redis(key));
+    append_redis_granule(out, key, parts);
+    return {};
+  }
+  if (model == 'f' && has_inode(key)) {
+    if (key.size() < prefix_bytes + 1 + inode_bytes) return malformed(key.size(), "too short");
+    out.append(key.substr(0, prefix_bytes));
+    out.push_back(inode_group);
+    out.append(key.substr(prefix_bytes + 1, inode_bytes));
+    return {};
+  }
+  out.append(model == 'c' ? catalog_granule(key) : key);
+  return {};
+}
+
+}  // namespace trellis

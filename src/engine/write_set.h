@@ -1,0 +1,93 @@
+// The writes of one commit, in order, in one buffer. Later writes win over earlier ones.
+//
+//   | op u8 | key length u32 | value length u32 | key | value |   repeated, host byte order:
+//
+// the buffer never leaves the process. A range delete has its end in place of the value, an add
+// its 8-byte delta.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "base/bytes.h"
+
+namespace trellis {
+
+enum class WriteOp : uint8_t { put, remove, remove_range, add };
+
+class WriteSet {
+ public:
+  struct Write {
+    WriteOp op;
+    ByteView key;    // remove_range: begin
+    ByteView value;  // remove_range: end (exclusive; empty: to the end of the map)
+    int64_t delta;   // add only
+  };
+
+  void put(ByteView key, ByteView value) { append(WriteOp::put, key, value); }
+  void remove(ByteView key) { append(WriteOp::remove, key, {}); }
+  void remove_range(ByteView begin, ByteView end) { append(WriteOp::remove_range, begin, end); }
+  // Adds to a counter key ('k', codec/counter_keys.h) without reading it.
+  void add(ByteView key, int64_t delta) {
+    append(WriteOp::add, key, {reinterpret_cast<const char*>(&delta), sizeof delta});
+  }
+
+  bool empty() const { return count_ == 0; }
+  size_t count() const { return count_; }
+  size_t bytes() const { return buffer_.size(); }  // what commit_bytes_max bounds
+  void clear() {                                   // keeps the memory
+    buffer_.clear();
+    count_ = 0;
+  }
+
+  class Iterator {
+   public:
+    explicit Iterator(const char* at) : at_(at) {}
+    Write operator*() const {
+      const Header header = load();
+      const ByteView key{at_ + sizeof(Header), header.key_bytes};
+      const ByteView value{key.data() + key.size(), header.value_bytes};
+      Write write{header.op, key, value, 0};
+      if (header.op == WriteOp::add) std::memcpy(&write.delta, value.data(), sizeof write.delta);
+      return write;
+    }
+    Iterator& operator++() {
+      const Header header = load();
+      at_ += sizeof(Header) + header.key_bytes + header.value_bytes;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    friend class WriteSet;
+    struct Header {
+      uint32_t key_bytes;
+      uint32_t value_bytes;
+      WriteOp op;
+    };
+    Header load() const {
+      Header header;
+      std::memcpy(&header, at_, sizeof header);
+      return header;
+    }
+    const char* at_;
+  };
+
+  Iterator begin() const { return Iterator(buffer_.data()); }
+  Iterator end() const { return Iterator(buffer_.data() + buffer_.size()); }
+
+ private:
+  void append(WriteOp op, ByteView key, ByteView value) {
+    const Iterator::Header header{static_cast<uint32_t>(key.size()),
+                                  static_cast<uint32_t>(value.size()), op};
+    buffer_.append(reinterpret_cast<const char*>(&header), sizeof header);
+    buffer_.append(key);
+    buffer_.append(value);
+    count_++;
+  }
+
+  Bytes buffer_;
+  size_t count_ = 0;
+};
+
+}  // namespace trellis

@@ -1,0 +1,56 @@
+#include "map/latches.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace trellis {
+
+LatchTable::LatchTable()
+    : keyspaces_(std::make_unique<Stripe[]>(keyspace_stripes)),
+      granules_(std::make_unique<Stripe[]>(granule_stripes)) {}
+
+LatchTable::Held::Held(LatchTable& table, const Scope& scope) {
+  latches_.reserve(scope.locks().size() + 1);
+  if (scope.keyspace()) {
+    const bool exclusive = scope.keyspace_mode() == Scope::Mode::exclusive;
+    latches_.push_back({&table.keyspaces_[scope.keyspace()->value % keyspace_stripes], exclusive});
+    // Who holds the keyspace alone shares it with nobody who could hold a granule of it.
+    if (exclusive) {
+      lock(latches_[0]);
+      return;
+    }
+  }
+  const size_t first_granule = latches_.size();
+  for (const Scope::Lock& wanted : scope.locks()) {
+    const size_t stripe = std::hash<ByteView>{}(wanted.granule) % granule_stripes;
+    latches_.push_back({&table.granules_[stripe], wanted.mode == Scope::Mode::exclusive});
+  }
+  // By stripe, the exclusive request first, so that it is the one kept of several on a stripe.
+  const auto begin = latches_.begin() + static_cast<ptrdiff_t>(first_granule);
+  std::sort(begin, latches_.end(), [](const Latch& a, const Latch& b) {
+    return a.stripe != b.stripe ? std::less<>{}(a.stripe, b.stripe) : a.exclusive && !b.exclusive;
+  });
+  latches_.erase(std::unique(begin, latches_.end(),
+                             [](const Latch& a, const Latch& b) { return a.stripe == b.stripe; }),
+                 latches_.end());
+  for (const Latch& latch : latches_) lock(latch);
+}
+
+void LatchTable::Held::lock(const Latch& latch) {
+  if (latch.exclusive)
+    latch.stripe->mutex.lock();
+  else
+    latch.stripe->mutex.lock_shared();
+}
+
+void LatchTable::Held::release() {
+  for (const Latch& latch : latches_) {
+    if (latch.exclusive)
+      latch.stripe->mutex.unlock();
+    else
+      latch.stripe->mutex.unlock_shared();
+  }
+  latches_.clear();
+}
+
+}  // namespace trellis

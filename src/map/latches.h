@@ -1,0 +1,53 @@
+// Latches: short locks by name, for transactions in one process.
+//
+// Names hash to stripes. Two names on one stripe only wait for each other; a scope that names both
+// takes the stripe once. Every scope takes its keyspace first and then its stripes in rising order,
+// so no two scopes can wait for each other in a circle.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <shared_mutex>
+#include <vector>
+
+#include "map/scope.h"
+
+namespace trellis {
+
+class LatchTable {
+ private:
+  struct alignas(64) Stripe {
+    std::shared_mutex mutex;
+  };
+
+ public:
+  LatchTable();
+
+  // Holds the latches of one scope until released or destroyed.
+  class Held {
+   public:
+    Held(LatchTable& table, const Scope& scope);
+    ~Held() { release(); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    void release();
+
+   private:
+    struct Latch {
+      Stripe* stripe;
+      bool exclusive;
+    };
+    static void lock(const Latch& latch);
+
+    std::vector<Latch> latches_;
+  };
+
+ private:
+  static constexpr size_t granule_stripes = 4096;
+  static constexpr size_t keyspace_stripes = 256;
+
+  std::unique_ptr<Stripe[]> keyspaces_;
+  std::unique_ptr<Stripe[]> granules_;
+};
+
+}  // namespace trellis

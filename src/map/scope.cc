@@ -1,0 +1,104 @@
+#include "map/scope.h"
+
+#include "base/assert.h"
+#include "codec/address.h"
+#include "codec/keyspace_keys.h"
+
+namespace trellis {
+namespace {
+
+constexpr ByteView tenant_modes = "mrtx";
+constexpr size_t tenant_prefix_bytes = 4;
+constexpr size_t model_offset = 4;
+
+bool is_tenant_key(ByteView key) {
+  return !key.empty() && tenant_modes.find(key[0]) != ByteView::npos;
+}
+
+bool in_keyspace(ByteView key, KeyspaceId keyspace) {
+  return is_tenant_key(key) && key.size() >= tenant_prefix_bytes &&
+         load_be(key.data() + 1, 3) == keyspace.value;
+}
+
+// Garbage and counters: each has one writer, so no lock orders them.
+bool is_unlocked_write(ByteView key) {
+  return key.size() > model_offset && key[0] == 'x' &&
+         (key[model_offset] == 'g' || key[model_offset] == 'k');
+}
+
+// What every key of [begin, end) starts with.
+ByteView shared_prefix(ByteView begin, ByteView end) {
+  size_t size = 0;
+  while (size < begin.size() && size < end.size() && begin[size] == end[size]) size++;
+  if (size == begin.size() || prefix_end(begin.substr(0, size + 1)) != end)
+    return begin.substr(0, size);
+  for (size++; size < begin.size() && begin[size] == '\xff';) size++;
+  return begin.substr(0, size);
+}
+
+// Whether every key that starts with `prefix` has the granule that `prefix` itself has.
+bool fixes_granule(ByteView prefix) {
+  Bytes of_prefix;
+  Bytes of_first;
+  Bytes of_last;
+  return append_granule(of_prefix, prefix) && append_granule(of_first, Bytes(prefix) + '\0') &&
+         append_granule(of_last, Bytes(prefix) + '\xff') && of_prefix == of_first &&
+         of_prefix == of_last;
+}
+
+}  // namespace
+
+Scope& Scope::add(ByteView key, Mode mode) {
+  Bytes granule;
+  const bool has_granule = append_granule(granule, key).has_value();
+  ASSERT(has_granule);
+  ASSERT(keyspace_ ? in_keyspace(key, *keyspace_) : !is_tenant_key(key));
+  for (Lock& lock : locks_) {
+    if (lock.granule != granule) continue;
+    if (mode == Mode::exclusive) lock.mode = mode;
+    return *this;
+  }
+  locks_.push_back({std::move(granule), mode});
+  return *this;
+}
+
+bool Scope::allows(ByteView key, Mode mode) const {
+  if (keyspace_ && !in_keyspace(key, *keyspace_)) return false;
+  if (!keyspace_ && is_tenant_key(key)) return false;
+  if (keyspace_ && keyspace_mode_ == Mode::exclusive) return true;
+  Bytes granule;
+  if (!append_granule(granule, key)) return false;
+  for (const Lock& lock : locks_)
+    if (lock.granule == granule) return mode == Mode::shared || lock.mode == Mode::exclusive;
+  return false;
+}
+
+bool Scope::allows_read(ByteView key) const { return allows(key, Mode::shared); }
+
+bool Scope::allows_write(ByteView key) const {
+  if (keyspace_ && in_keyspace(key, *keyspace_) && is_unlocked_write(key)) return true;
+  return allows(key, Mode::exclusive);
+}
+
+bool Scope::allows_interval(ByteView begin, ByteView end, Mode mode) const {
+  if (!end.empty() && begin >= end) return true;  // nothing lies in it
+  if (keyspace_ && keyspace_mode_ == Mode::exclusive) {
+    for (const KeyMode key_mode : {KeyMode::meta, KeyMode::table, KeyMode::raw, KeyMode::txn}) {
+      const auto [first, last] = keyspace_interval(key_mode, *keyspace_);
+      if (begin >= first && !end.empty() && end <= last) return true;
+    }
+    return false;
+  }
+  if (end.empty() || !allows(begin, mode)) return false;
+  return end == successor(begin) || fixes_granule(shared_prefix(begin, end));
+}
+
+bool Scope::allows_scan(ByteView begin, ByteView end) const {
+  return allows_interval(begin, end, Mode::shared);
+}
+
+bool Scope::allows_remove_range(ByteView begin, ByteView end) const {
+  return allows_interval(begin, end, Mode::exclusive);
+}
+
+}  // namespace trellis

@@ -1,0 +1,339 @@
+#include "map/transact.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/assert.h"
+#include "codec/pretty_key.h"
+#include "map/latches.h"
+
+namespace trellis {
+namespace {
+
+// A value that the transaction itself wrote: copied, so that it outlives the next write.
+struct OwnedPin {
+  Bytes bytes;
+  const char* data() const { return bytes.data(); }
+  size_t size() const { return bytes.size(); }
+};
+
+void set_own(Value& value, const std::optional<Bytes>& bytes) {
+  if (!bytes) return value.set_absent();
+  OwnedPin& pin = value.pin<OwnedPin>();
+  pin.bytes = *bytes;
+  value.set_found(pin.bytes);
+}
+
+bool before_end(ByteView key, ByteView end) { return end.empty() || key < end; }
+
+}  // namespace
+
+// --- reads ---
+
+Status View::violation(const char* what, ByteView key) const {
+  return Error{Code::invalid, fmt::format("{} of {} lies outside the transaction's scope", what,
+                                          pretty_key(key))};
+}
+
+void View::note_violation(const char* what, ByteView key) {
+  if (violated_) violated_ = violation(what, key);
+}
+
+bool View::range_removed(ByteView key) const {
+  auto range = ranges_.upper_bound(key);
+  if (range == ranges_.begin()) return false;
+  --range;
+  return before_end(key, range->second);
+}
+
+bool View::read_own(ByteView key, Value& value) const {
+  if (points_.empty() && ranges_.empty()) return false;
+  if (const auto point = points_.find(key); point != points_.end()) {
+    set_own(value, point->second.value);
+    return true;
+  }
+  if (!range_removed(key)) return false;
+  value.set_absent();
+  return true;
+}
+
+void View::expect_value(ByteView key, const Value& value) {
+  if (way_ != Way::expecting) return;
+  expectations_.push_back(
+      {.begin = Bytes(key), .end = std::nullopt, .seen = engine_.evidence(value)});
+}
+
+Status View::check_read(ByteView key) const {
+  if (check_scope_ && !scope_.allows_read(key)) return violation("read", key);
+  if (!adds_.empty() && adds_.contains(key))
+    return Error{Code::invalid, fmt::format("{} was added to in this transaction and cannot be "
+                                            "read in it",
+                                            pretty_key(key))};
+  return {};
+}
+
+Status View::get(ByteView key, Value& value) {
+  TRY(check_read(key));
+  if (read_own(key, value)) return {};
+  TRY(engine_.get(key, value));
+  expect_value(key, value);
+  return {};
+}
+
+Status View::multi_get(std::span<const ByteView> keys, std::span<Value> values) {
+  ASSERT(keys.size() == values.size());
+  for (const ByteView key : keys) TRY(check_read(key));
+  TRY(engine_.multi_get(keys, values));
+  // Own writes are few: it costs less to read over them than to leave them out of the batch.
+  for (size_t i = 0; i < keys.size(); i++)
+    if (!read_own(keys[i], values[i])) expect_value(keys[i], values[i]);
+  return {};
+}
+
+bool View::overlays(ByteView begin, ByteView end) const {
+  const auto point = points_.lower_bound(begin);
+  if (point != points_.end() && before_end(point->first, end)) return true;
+  const auto range = ranges_.lower_bound(begin);
+  if (range != ranges_.end() && before_end(range->first, end)) return true;
+  return range_removed(begin);
+}
+
+void View::expect_page(const ScanRequest& request, ScanPage& page) {
+  if (way_ != Way::expecting) return;
+  Expectation expected{.begin = Bytes(request.begin), .end = Bytes(request.end), .seen = {}};
+  if (page.resume && !request.reverse) expected.end = *page.resume;
+  if (page.resume && request.reverse) expected.begin = *page.resume;
+  expected.seen = std::move(page.evidence);
+  expectations_.push_back(std::move(expected));
+}
+
+// Merges pages of the engine with the transaction's own writes. Entries come in the scan's order
+// through emit(), which counts and limits them.
+class View::Merge {
+ public:
+  Merge(const View& view, const ScanRequest& request, ScanVisitor visit)
+      : view_(view), request_(request), visit_(visit), forward_(view.points_.lower_bound(request.begin)) {
+    reverse_ = request.end.empty() ? view.points_.end() : view.points_.lower_bound(request.end);
+  }
+
+  // One entry of the engine, behind all own entries that come before it.
+  Visit engine_entry(ByteView key, ByteView value) {
+    if (own_entries_before(key) == Visit::stop) return Visit::stop;
+    if (own_left() && own().first == key) return emit_own();
+    return view_.range_removed(key) ? Visit::go_on : emit(key, value);
+  }
+
+  // What is left of the own entries when the engine has no more.
+  Visit rest() {
+    while (own_left())
+      if (emit_own() == Visit::stop) return Visit::stop;
+    return Visit::go_on;
+  }
+
+  ScanPage page() && { return std::move(page_); }
+  bool stopped() const { return stopped_; }
+
+ private:
+  bool own_left() const {
+    if (request_.reverse)
+      return reverse_ != view_.points_.begin() && std::prev(reverse_)->first >= request_.begin;
+    return forward_ != view_.points_.end() && before_end(forward_->first, request_.end);
+  }
+  const Points::value_type& own() const { return request_.reverse ? *std::prev(reverse_) : *forward_; }
+
+  Visit emit_own() {
+    const Points::value_type& entry = own();
+    if (request_.reverse)
+      --reverse_;
+    else
+      ++forward_;
+    return entry.second.value ? emit(entry.first, *entry.second.value) : Visit::go_on;
+  }
+  Visit own_entries_before(ByteView key) {
+    while (own_left() && (request_.reverse ? own().first > key : own().first < key))
+      if (emit_own() == Visit::stop) return Visit::stop;
+    return Visit::go_on;
+  }
+
+  Visit emit(ByteView key, ByteView value) {
+    const bool full = page_.entries > 0 && (page_.entries >= request_.entries_max ||
+                                            bytes_ + key.size() + value.size() > request_.bytes_max);
+    if (full) return stop();
+    page_.entries++;
+    bytes_ += key.size() + value.size();
+    last_ = key;
+    if (visit_(key, value) == Visit::stop || page_.entries >= request_.entries_max) return stop();
+    return Visit::go_on;
+  }
+  Visit stop() {
+    stopped_ = true;
+    page_.resume = request_.reverse ? last_ : successor(last_);
+    return Visit::stop;
+  }
+
+  const View& view_;
+  const ScanRequest& request_;
+  ScanVisitor visit_;
+  Points::const_iterator forward_;
+  Points::const_iterator reverse_;
+  ScanPage page_;
+  size_t bytes_ = 0;
+  Bytes last_;
+  bool stopped_ = false;
+};
+
+Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
+  if (check_scope_ && !scope_.allows_scan(request.begin, request.end))
+    return Error(violation("scan", request.begin).error());
+  ScanRequest asked = request;
+  asked.want_evidence = way_ == Way::expecting;
+  if (!overlays(request.begin, request.end)) {
+    TRY_ASSIGN(ScanPage page, engine_.scan(asked, visit));
+    expect_page(asked, page);
+    return page;
+  }
+  Merge merge(*this, request, visit);
+  const auto merge_entry = [&](ByteView key, ByteView value) {
+    return merge.engine_entry(key, value);
+  };
+  Bytes resume;
+  for (;;) {
+    TRY_ASSIGN(ScanPage page, engine_.scan(asked, merge_entry));
+    const bool more = page.resume.has_value();
+    if (more) resume = *page.resume;
+    expect_page(asked, page);
+    if (merge.stopped()) break;
+    if (!more) {
+      merge.rest();
+      break;
+    }
+    (request.reverse ? asked.end : asked.begin) = resume;
+  }
+  return std::move(merge).page();
+}
+
+// --- writes ---
+
+void View::put(ByteView key, ByteView value) {
+  if (check_scope_ && !scope_.allows_write(key)) note_violation("put", key);
+  const auto point = points_.lower_bound(key);
+  if (point != points_.end() && point->first == key)
+    point->second.value = Bytes(value);
+  else
+    points_.emplace_hint(point, Bytes(key), Buffered{Bytes(value)});
+}
+
+void View::remove(ByteView key) {
+  if (check_scope_ && !scope_.allows_write(key)) note_violation("remove", key);
+  points_[Bytes(key)].value = std::nullopt;
+}
+
+void View::remove_range(ByteView begin, ByteView end) {
+  if (check_scope_ && !scope_.allows_remove_range(begin, end))
+    note_violation("remove_range", begin);
+  if (!end.empty() && begin >= end) return;
+  points_.erase(points_.lower_bound(begin), end.empty() ? points_.end() : points_.lower_bound(end));
+  // Joined with every range that it touches, so that ranges stay disjoint.
+  Bytes from(begin);
+  Bytes to(end);
+  auto range = ranges_.upper_bound(from);
+  if (range != ranges_.begin()) {
+    const Bytes& previous_end = std::prev(range)->second;
+    if (previous_end.empty() || previous_end >= from) --range;
+  }
+  while (range != ranges_.end() && (to.empty() || range->first <= to)) {
+    from = std::min(from, range->first);
+    if (!to.empty() && (range->second.empty() || range->second > to)) to = range->second;
+    range = ranges_.erase(range);
+  }
+  ranges_.emplace(std::move(from), std::move(to));
+}
+
+void View::add(ByteView key, int64_t delta) {
+  if (check_scope_ && !scope_.allows_write(key)) note_violation("add", key);
+  adds_[Bytes(key)] += delta;
+}
+
+// Ranges first: a key that was put after its range was removed is in points_.
+void View::build_commit(Commit& commit) {
+  for (const auto& [begin, end] : ranges_) commit.writes.remove_range(begin, end);
+  for (const auto& [key, buffered] : points_) {
+    if (buffered.value)
+      commit.writes.put(key, *buffered.value);
+    else
+      commit.writes.remove(key);
+  }
+  for (const auto& [key, delta] : adds_) commit.writes.add(key, delta);
+  commit.expectations = std::move(expectations_);
+}
+
+// --- transact ---
+
+Transactor::Transactor(Engine& engine, Clock& clock, TransactOptions options)
+    : engine_(engine),
+      clock_(clock),
+      way_(options.way.value_or(engine.shared() ? Way::expecting : Way::latched)),
+      check_scope_(options.check_scope),
+      seed_(options.seed),
+      latches_(way_ == Way::latched ? std::make_unique<LatchTable>() : nullptr) {
+  // Latches see nothing of what others write to a shared engine.
+  ASSERT(way_ == Way::expecting || !engine.shared());
+}
+
+Transactor::~Transactor() = default;
+
+Status Transactor::transact(const Scope& scope, FunctionRef<Status(View&)> fn,
+                            Durability durability) {
+  for (unsigned attempt_number = 1;; attempt_number++) {
+    Status status = attempt(scope, fn, durability);
+    const bool conflict = !status && status.error().code == Code::conflict;
+    if (!conflict || way_ != Way::expecting || attempt_number == transact_attempts_max)
+      return status;
+    back_off(attempt_number);
+  }
+}
+
+Status Transactor::attempt(const Scope& scope, FunctionRef<Status(View&)> fn,
+                           Durability durability) {
+  std::optional<LatchTable::Held> held;
+  if (way_ == Way::latched) held.emplace(*latches_, scope);
+
+  View view(engine_, scope, way_, check_scope_);
+  const Status answer = fn(view);
+  if (!view.violated_) return view.violated_;
+
+  Commit commit;
+  commit.durability = durability;
+  // A function that fails writes nothing; but what it failed on must have been true.
+  if (answer)
+    view.build_commit(commit);
+  else
+    commit.expectations = std::move(view.expectations_);
+
+  CommitTicket ticket = engine_.last_ticket();
+  if (!commit.writes.empty() || !commit.expectations.empty()) {
+    const Commit* const commits[] = {&commit};
+    Status outcomes[1];
+    ticket = engine_.commit_many(commits, outcomes);
+    if (!outcomes[0]) return outcomes[0];
+  }
+  held.reset();  // the order is fixed; the disk may take its time
+  if (!answer) return answer;
+  if (durability == Durability::always) {
+    if (auto durable = engine_.wait_durable(ticket); !durable)
+      return Error{Code::maybe, durable.error().message};
+  }
+  return {};
+}
+
+// Longer with every attempt, and unlike for any two threads.
+void Transactor::back_off(unsigned attempt) {
+  static std::atomic<uint64_t> calls{0};
+  Random random(seed_ + calls.fetch_add(1, std::memory_order_relaxed));
+  const uint64_t most_us = 20ull << std::min(attempt, 10u);
+  clock_.pause_us(random.below(most_us));
+}
+
+}  // namespace trellis

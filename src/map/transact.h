@@ -1,0 +1,119 @@
+// transact: the one way in which models change the map, the same on every engine.
+//
+//   Status status = transactor.transact(Scope::in(keyspace).exclusive(key), [&](View& view) {
+//     Value value;
+//     TRY(view.get(key, value));
+//     view.put(key, next(value));
+//     return Status();
+//   });
+//
+// The function sees the map with its own writes on top, and may run several times: it must have no
+// effect but through the View. If it returns an error nothing is written and the error comes back.
+// Transactions are strictly serializable.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/function_ref.h"
+#include "base/random.h"
+#include "engine/engine.h"
+#include "map/scope.h"
+
+namespace trellis {
+
+class LatchTable;
+
+// How transactions are kept apart. Both give the same results; tests run both.
+enum class Way : uint8_t {
+  latched,    // one process: the scope's granules are locked, nothing is validated
+  expecting,  // shared engine: nothing is locked, everything read is validated by the commit
+};
+
+class View {
+ public:
+  // Reads see this transaction's writes. In the expecting way two reads may see two instants: the
+  // commit then fails and the function runs again.
+  Status get(ByteView key, Value& value);
+  Status multi_get(std::span<const ByteView> keys, std::span<Value> values);
+  Result<ScanPage> scan(const ScanRequest& request, ScanVisitor visit);
+
+  void put(ByteView key, ByteView value);
+  void remove(ByteView key);
+  void remove_range(ByteView begin, ByteView end);
+  // To a counter ('k') that this transaction does not read.
+  void add(ByteView key, int64_t delta);
+
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+
+ private:
+  friend class Transactor;
+  class Merge;
+  struct Buffered {
+    std::optional<Bytes> value;  // absent: removed
+  };
+  using Points = std::map<Bytes, Buffered, std::less<>>;
+  using Ranges = std::map<Bytes, Bytes, std::less<>>;  // disjoint; an empty end: to the end
+
+  View(Engine& engine, const Scope& scope, Way way, bool check_scope)
+      : engine_(engine), scope_(scope), way_(way), check_scope_(check_scope) {}
+
+  bool overlays(ByteView begin, ByteView end) const;
+  bool range_removed(ByteView key) const;
+  // True if the transaction's own writes decide the key; then `value` holds what they say.
+  bool read_own(ByteView key, Value& value) const;
+  Status check_read(ByteView key) const;
+  void expect_value(ByteView key, const Value& value);
+  void expect_page(const ScanRequest& request, ScanPage& page);
+  Status violation(const char* what, ByteView key) const;
+  void note_violation(const char* what, ByteView key);
+  void build_commit(Commit& commit);
+
+  Engine& engine_;
+  const Scope& scope_;
+  const Way way_;
+  const bool check_scope_;
+  Points points_;
+  Ranges ranges_;
+  std::map<Bytes, int64_t, std::less<>> adds_;
+  std::vector<Expectation> expectations_;
+  Status violated_;
+};
+
+struct TransactOptions {
+  std::optional<Way> way;  // by default what the engine needs: expecting if it is shared
+  bool check_scope = false;  // every access lies inside its scope: on in all tests
+  uint64_t seed = 1;         // of the jitter between retries
+};
+
+class Transactor {
+ public:
+  Transactor(Engine& engine, Clock& clock, TransactOptions options = {});
+  ~Transactor();
+
+  // Commits what fn wrote, with the answers of engine.h; conflicts are retried, up to
+  // transact_attempts_max, then Code::conflict. Any thread.
+  Status transact(const Scope& scope, FunctionRef<Status(View&)> fn,
+                  Durability durability = Durability::everysec);
+
+  Way way() const { return way_; }
+
+ private:
+  Status attempt(const Scope& scope, FunctionRef<Status(View&)> fn, Durability durability);
+  void back_off(unsigned attempt);
+
+  Engine& engine_;
+  Clock& clock_;
+  const Way way_;
+  const bool check_scope_;
+  const uint64_t seed_;
+  std::unique_ptr<LatchTable> latches_;
+};
+
+}  // namespace trellis

@@ -1,0 +1,32 @@
+// One RocksDB MultiGet into the pins of many Values. MultiGet on one column family reads everything
+// at one sequence number, so all keys are seen at one instant without a snapshot.
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/value.h"
+
+namespace trellis {
+
+// What MultiGet needs side by side, while Values keep their pins apart. Kept per thread, so that a
+// read of many keys allocates only while it grows.
+class BatchedRead {
+ public:
+  static BatchedRead& of_this_thread();
+
+  // The caller fills keys() and then reads. Each value is found with what is stored, or absent.
+  std::vector<rocksdb::Slice>& keys() { return keys_; }
+  // REQUIRES: keys().size() == values.size()
+  Status read(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
+
+ private:
+  std::vector<rocksdb::Slice> keys_;
+  std::vector<rocksdb::PinnableSlice> slices_;
+  std::vector<rocksdb::Status> statuses_;
+};
+
+}  // namespace trellis

@@ -1,0 +1,30 @@
+// File data in the column family "blocks". Keys are those that the map has for blocks:
+//
+//   | 'x' | keyspace u24be | 'f' | 02 | data u64be | index u64be |
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include "engine/engine.h"
+#include "rocksdb_engine/read_sampler.h"
+
+namespace trellis {
+
+class RocksdbBlockStore final : public BlockStore {
+ public:
+  RocksdbBlockStore(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ReadSampler& sampler)
+      : db_(db), family_(family), sampler_(sampler) {}
+
+  Status read(std::span<const BlockId> blocks, std::span<Value> values) override;
+  Status write(std::span<const BlockWrite> writes) override;
+  Status remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) override;
+
+ private:
+  Status write_batch(rocksdb::WriteBatch& batch);
+
+  rocksdb::DB& db_;
+  rocksdb::ColumnFamilyHandle& family_;
+  ReadSampler& sampler_;
+};
+
+}  // namespace trellis

@@ -1,0 +1,35 @@
+// The folder of a store, before RocksDB touches it.
+//
+// A store has a text file TRELLIS beside RocksDB's files:
+//
+//   format 1
+//   engine rocksdb
+//
+// It is there, durable, before RocksDB makes its first file, so a folder without it is somebody
+// else's and stays as it is. Lines with other names are ignored; a format that is higher than ours
+// is refused.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace rocksdb {
+class Env;
+}
+
+namespace trellis {
+
+constexpr unsigned store_format = 1;
+
+// Checks the folder, and makes it or its marker if there is nothing yet and `create` says so.
+Status prepare_data_directory(rocksdb::Env& env, const std::string& path, bool create);
+
+// Writes the marker so that it is there whole or not at all, and durable.
+Status write_marker(rocksdb::Env& env, const std::string& path);
+
+// Makes durable which files a folder has; or, of its parent, that the folder is there.
+Status sync_folder(rocksdb::Env& env, const std::string& path);
+Status sync_parent(rocksdb::Env& env, const std::string& path);
+
+}  // namespace trellis

@@ -1,0 +1,385 @@
+#include "rocksdb_engine/rocksdb_engine.h"
+
+#include <fmt/format.h>
+#include <rocksdb/db.h>
+#include <rocksdb/utilities/checkpoint.h>
+
+#include <algorithm>
+#include <mutex>
+#include <random>
+#include <shared_mutex>
+
+#include "base/assert.h"
+#include "engine/counter.h"
+#include "rocksdb_engine/batched_read.h"
+#include "rocksdb_engine/block_store.h"
+#include "rocksdb_engine/data_directory.h"
+#include "rocksdb_engine/gated_file_system.h"
+#include "rocksdb_engine/read_sampler.h"
+#include "rocksdb_engine/rocksdb_status.h"
+#include "rocksdb_engine/scan_page.h"
+#include "rocksdb_engine/slice_pin.h"
+#include "rocksdb_engine/store_options.h"
+#include "rocksdb_engine/wal_check.h"
+#include "rocksdb_engine/wal_sync.h"
+
+namespace trellis {
+
+namespace {
+
+constexpr ByteView identity_key = "\x01siden";
+constexpr char identity_format = 0x01;
+constexpr size_t identity_bytes = 1 + 16 + 8;
+
+// A batch that grew past this gives its memory back.
+constexpr size_t batch_kept_bytes = size_t{1} << 20;
+
+// DeleteRange has no "to the end": this is greater than every key. It is long, but deleting to the
+// end of the map is rare: every area of the map has an area behind it.
+const Bytes& beyond_all_keys() {
+  static const Bytes key(key_bytes_max + 1, '\xff');
+  return key;
+}
+
+// RocksDB and what it needs to live, in the order in which it goes down.
+struct Database {
+  Database() = default;
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  ~Database() {
+    if (db == nullptr) return;
+    for (rocksdb::ColumnFamilyHandle* family : families) {
+      db->DestroyColumnFamilyHandle(family).PermitUncheckedError();
+    }
+    db->Close().PermitUncheckedError();
+  }
+
+  WalGate gate;
+  WriteFence fence;
+  std::unique_ptr<rocksdb::Env> env;
+  std::unique_ptr<WalPrefixFilter> filter;
+  std::shared_ptr<rocksdb::Cache> cache;
+  std::unique_ptr<rocksdb::DB> db;
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+};
+
+class Store final : public RocksdbEngine {
+ public:
+  Store(std::unique_ptr<Database> database, const RocksdbOptions& options, StoreIdentity identity)
+      : database_(std::move(database)),
+        db_(*database_->db),
+        main_(*database_->families[0]),
+        blocks_family_(*database_->families[1]),
+        identity_(identity),
+        wal_(db_, database_->gate, options.everysec_period),
+        blocks_(db_, blocks_family_, sampler_) {}
+  ~Store() override;
+
+  Status get(ByteView key, Value& value) override;
+  Status multi_get(std::span<const ByteView> keys, std::span<Value> values) override;
+  Result<ScanPage> scan(const ScanRequest& request, ScanVisitor visit) override;
+  std::optional<Bytes> evidence(const Value& value) const override;
+  CommitTicket commit_many(std::span<const Commit* const> commits,
+                           std::span<Status> outcomes) override;
+  Status wait_durable(CommitTicket ticket) override { return wal_.wait_durable(ticket.value); }
+  CommitTicket last_ticket() const override { return {wal_.last_ticket()}; }
+  bool shared() const override { return false; }
+  BlockStore& blocks() override { return blocks_; }
+  Status checkpoint(const std::filesystem::path& folder) override;
+
+  EngineFigures figures() const override;
+  const StoreIdentity& identity() const override { return identity_; }
+  Status compact() override;
+
+ private:
+  using Commits = std::span<const Commit* const>;
+  using Outcomes = std::span<Status>;
+  Status check_expectations(const Commit& commit);
+  Status check_expectation(const Expectation& expectation);
+  void append(rocksdb::WriteBatch& batch, const WriteSet& writes);
+  void write(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes);
+  void commit_in_order(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes);
+
+  const std::unique_ptr<Database> database_;
+  rocksdb::DB& db_;
+  rocksdb::ColumnFamilyHandle& main_;
+  rocksdb::ColumnFamilyHandle& blocks_family_;
+  const StoreIdentity identity_;
+  // Held shared by commits that expect nothing, and alone from checking an expectation to the write
+  // that relies on it.
+  std::shared_mutex commit_mutex_;
+  std::atomic<uint64_t> noted_{0};  // the highest sync note in the log
+  ReadSampler sampler_;
+  WalSync wal_;
+  RocksdbBlockStore blocks_;
+};
+
+Store::~Store() {
+  // Twice, so that the note about the first is itself durable and the next start can tell a log
+  // that rots in the meantime from one that was never synced. Best effort: nobody can be told.
+  if (!wal_.wait_durable(wal_.last_ticket()).has_value()) return;
+  rocksdb::WriteBatch batch;
+  batch.PutLogData(encode_sync_note(wal_.durable())).PermitUncheckedError();
+  if (db_.Write({}, &batch).ok()) discard(wal_.sync());
+}
+
+Status Store::get(ByteView key, Value& value) {
+  const ReadSampler::Sample sample(sampler_);
+  static const rocksdb::ReadOptions options;
+  SlicePin& pin = value.pin<SlicePin>();
+  pin.slice.Reset();
+  pin.skip = 0;
+  const rocksdb::Status status = db_.Get(options, &main_, to_slice(key), &pin.slice);
+  if (status.ok()) {
+    value.set_found({pin.data(), pin.size()});
+    return {};
+  }
+  value.set_absent();
+  if (status.IsNotFound()) return {};
+  return read_error(status);
+}
+
+Status Store::multi_get(std::span<const ByteView> keys, std::span<Value> values) {
+  ASSERT(keys.size() == values.size());
+  if (keys.size() == 1) return get(keys[0], values[0]);
+  const ReadSampler::Sample sample(sampler_);
+  BatchedRead& batch = BatchedRead::of_this_thread();
+  batch.keys().clear();
+  for (const ByteView key : keys) batch.keys().push_back(to_slice(key));
+  return batch.read(db_, main_, values);
+}
+
+Result<ScanPage> Store::scan(const ScanRequest& request, ScanVisitor visit) {
+  const ReadSampler::Sample sample(sampler_);
+  return scan_page(db_, main_, request, visit);
+}
+
+std::optional<Bytes> Store::evidence(const Value& value) const {
+  if (!value.found()) return std::nullopt;
+  return Bytes(value.bytes());
+}
+
+Status Store::check_expectation(const Expectation& expectation) {
+  bool holds = false;
+  if (expectation.end.has_value()) {
+    TRY_ASSIGN(holds, interval_unchanged(db_, main_, expectation.begin, *expectation.end,
+                                         *expectation.seen));
+  } else {
+    Value value;
+    TRY(get(expectation.begin, value));
+    holds = value.found() == expectation.seen.has_value() &&
+            (!value.found() || value.bytes() == *expectation.seen);
+  }
+  if (holds) return {};
+  return Error{Code::conflict, "changed since it was read: " + quote(expectation.begin)};
+}
+
+Status Store::check_expectations(const Commit& commit) {
+  for (const Expectation& expectation : commit.expectations) TRY(check_expectation(expectation));
+  return {};
+}
+
+// The batch's own statuses are always good: without a size limit nothing in it can fail.
+void Store::append(rocksdb::WriteBatch& batch, const WriteSet& writes) {
+  for (const WriteSet::Write& write : writes) {
+    const rocksdb::Slice key = to_slice(write.key);
+    switch (write.op) {
+      case WriteOp::put: batch.Put(&main_, key, to_slice(write.value)); break;
+      case WriteOp::remove: batch.Delete(&main_, key); break;
+      case WriteOp::remove_range:
+        batch.DeleteRange(&main_, key,
+                          to_slice(write.value.empty() ? beyond_all_keys() : write.value));
+        break;
+      case WriteOp::add:
+        batch.Merge(&main_, key, to_slice(encode_counter_value(write.delta)));
+        break;
+    }
+  }
+}
+
+// Writes what the batch has from these commits; those that were refused before have an error.
+void Store::write(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes) {
+  if (batch.Count() == 0) return;
+  const uint64_t durable = wal_.durable();
+  if (durable > noted_.load(std::memory_order_relaxed)) {
+    noted_.store(durable, std::memory_order_relaxed);
+    batch.PutLogData(encode_sync_note(durable)).PermitUncheckedError();
+  }
+  const rocksdb::Status status = db_.Write({}, &batch);
+  batch.Clear();
+  bool everysec = false;
+  for (size_t i = 0; i < commits.size(); i++) {
+    if (!outcomes[i].has_value()) continue;
+    if (!status.ok()) outcomes[i] = write_error(status);
+    everysec = everysec || commits[i]->durability == Durability::everysec;
+  }
+  if (status.ok() && everysec) wal_.sync_soon();
+}
+
+void Store::commit_in_order(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes) {
+  size_t written = 0;  // everything before this is answered
+  const auto write_up_to = [&](size_t end) {
+    write(batch, commits.subspan(written, end - written), outcomes.subspan(written, end - written));
+    written = end;
+  };
+  for (size_t i = 0; i < commits.size(); i++) {
+    outcomes[i] =
+        wal_.failed() ? Status(wal_.failure(Code::unavailable)) : check_commit(*commits[i]);
+    if (!outcomes[i].has_value()) continue;
+    const bool expecting = !commits[i]->expectations.empty();
+    if (expecting) {
+      write_up_to(i);  // so that the check sees them
+      outcomes[i] = check_expectations(*commits[i]);
+      if (!outcomes[i].has_value()) continue;
+    }
+    append(batch, commits[i]->writes);
+    if (expecting || batch.GetDataSize() >= commit_bytes_max) write_up_to(i + 1);
+  }
+  write_up_to(commits.size());
+}
+
+CommitTicket Store::commit_many(Commits commits, Outcomes outcomes) {
+  ASSERT(commits.size() == outcomes.size());
+  static thread_local rocksdb::WriteBatch batch;
+  const bool expecting = std::any_of(commits.begin(), commits.end(), [](const Commit* commit) {
+    return !commit->expectations.empty();
+  });
+  if (expecting) {
+    const std::unique_lock lock(commit_mutex_);
+    commit_in_order(batch, commits, outcomes);
+  } else {
+    const std::shared_lock lock(commit_mutex_);
+    commit_in_order(batch, commits, outcomes);
+  }
+  if (batch.Data().capacity() > batch_kept_bytes) batch = rocksdb::WriteBatch();
+  return last_ticket();
+}
+
+Status Store::checkpoint(const std::filesystem::path& folder) {
+  rocksdb::Env& env = *db_.GetEnv();
+  const std::string path = folder.string();
+  if (env.FileExists(path).ok()) {
+    return Error{Code::exists, path + " is there already: give a new folder"};
+  }
+  // Made beside it and renamed when it is whole, so that a crash leaves no half of a copy there.
+  const std::string part = path + ".part";
+  rocksdb::Checkpoint* made = nullptr;
+  rocksdb::Status status = rocksdb::Checkpoint::Create(&db_, &made);
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  if (status.ok()) status = checkpoint->CreateCheckpoint(part);
+  if (!status.ok()) return with_context("checkpoint in " + part, read_error(status));
+  TRY(write_marker(env, part));
+  status = env.RenameFile(part, path);
+  if (!status.ok()) return with_context("checkpoint in " + path, read_error(status));
+  return sync_parent(env, path);
+}
+
+EngineFigures Store::figures() const {
+  EngineFigures figures;
+  figures.sampled = sampler_.figures();
+  const auto sum = [&](const std::string& property) {
+    uint64_t value = 0;
+    db_.GetAggregatedIntProperty(property, &value);
+    return value;
+  };
+  using Properties = rocksdb::DB::Properties;
+  figures.keys_estimate = sum(Properties::kEstimateNumKeys);
+  figures.live_bytes = sum(Properties::kEstimateLiveDataSize);
+  figures.memtable_bytes = sum(Properties::kCurSizeAllMemTables);
+  figures.compaction_pending_bytes = sum(Properties::kEstimatePendingCompactionBytes);
+  figures.cache_used_bytes = database_->cache->GetUsage();
+  db_.GetIntProperty(Properties::kBackgroundErrors, &figures.background_errors);
+  figures.wal_syncs = wal_.syncs();
+  return figures;
+}
+
+Status Store::compact() {
+  for (rocksdb::ColumnFamilyHandle* family : {&main_, &blocks_family_}) {
+    rocksdb::CompactRangeOptions options;
+    options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    const rocksdb::Status status = db_.CompactRange(options, family, nullptr, nullptr);
+    if (!status.ok()) return read_error(status);
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, rocksdb::Env& env) {
+  const std::string path = options.path.string();
+  auto database = std::make_unique<Database>();
+  database->env = rocksdb::NewCompositeEnv(
+      make_gated_file_system(env.GetFileSystem(), database->gate, database->fence));
+  database->filter = std::make_unique<WalPrefixFilter>(*database->env, path, database->fence);
+  StoreOptions store = make_store_options(options, *database->env);
+  store.db.wal_filter = database->filter.get();
+  database->cache = store.cache;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status = rocksdb::DB::Open(
+      store.db, path, {{main_family_name, store.main}, {blocks_family_name, store.blocks}},
+      &database->families, &db);
+  TRY(database->filter->verdict());
+  if (!status.ok()) {
+    uint64_t free_bytes = 0;
+    env.GetFreeSpace(path, &free_bytes).PermitUncheckedError();
+    return open_error(status, free_bytes);
+  }
+  database->db.reset(db);
+  // Log files of before a crash are gone from now on, whatever happens: check_wals relies on it.
+  TRY(sync_folder(env, path));
+  return database;
+}
+
+StoreIdentity make_identity(const Clock& clock) {
+  StoreIdentity identity{{}, clock.unix_ms()};
+  std::random_device random;
+  for (uint8_t& byte : identity.uuid) byte = static_cast<uint8_t>(random());
+  identity.uuid[6] = static_cast<uint8_t>((identity.uuid[6] & 0x0f) | 0x40);  // RFC 4122, version 4
+  identity.uuid[8] = static_cast<uint8_t>((identity.uuid[8] & 0x3f) | 0x80);
+  return identity;
+}
+
+// | 01 | uuid 16 bytes | created, unix ms u64be |
+Result<StoreIdentity> load_or_make_identity(Database& database, const Clock& clock) {
+  std::string stored;
+  rocksdb::Status status =
+      database.db->Get({}, database.families[0], to_slice(identity_key), &stored);
+  if (status.ok()) {
+    if (stored.size() != identity_bytes || stored[0] != identity_format) {
+      return Error{Code::corrupt,
+                   "the store's identity record does not make sense: restore from a "
+                   "backup"};
+    }
+    StoreIdentity identity{{}, load_be(stored.data() + 17, 8)};
+    std::copy(stored.begin() + 1, stored.begin() + 17, identity.uuid.begin());
+    return identity;
+  }
+  if (!status.IsNotFound()) return read_error(status);
+  const StoreIdentity identity = make_identity(clock);
+  stored.assign(1, identity_format);
+  stored.append(identity.uuid.begin(), identity.uuid.end());
+  append_be64(stored, identity.created_unix_ms);
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  status = database.db->Put(options, database.families[0], to_slice(identity_key), stored);
+  if (!status.ok()) return write_error(status);
+  return identity;
+}
+
+Result<std::unique_ptr<RocksdbEngine>> open_store(const RocksdbOptions& options) {
+  rocksdb::Env& env = options.env != nullptr ? *options.env : *rocksdb::Env::Default();
+  TRY(prepare_data_directory(env, options.path.string(), options.create_if_missing));
+  TRY_ASSIGN(std::unique_ptr<Database> database, open_database(options, env));
+  TRY_ASSIGN(const StoreIdentity identity, load_or_make_identity(*database, options.clock));
+  return std::make_unique<Store>(std::move(database), options, identity);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RocksdbEngine>> open_rocksdb_engine(const RocksdbOptions& options) {
+  auto opened = open_store(options);
+  if (!opened.has_value()) {
+    return with_context("open " + options.path.string(), std::move(opened).error());
+  }
+  return opened;
+}
+
+}  // namespace trellis

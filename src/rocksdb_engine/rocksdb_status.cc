@@ -1,0 +1,77 @@
+#include "rocksdb_engine/rocksdb_status.h"
+
+#include <fmt/format.h>
+
+namespace trellis {
+
+namespace {
+
+bool is_no_space(const rocksdb::Status& status) {
+  return status.IsNoSpace() || status.subcode() == rocksdb::Status::kSpaceLimit;
+}
+
+// RocksDB gives no code for a lock that is taken; both of its messages start so.
+bool is_locked(const std::string& text) {
+  return text.find("While lock file") != std::string::npos ||
+         text.find("lock hold by current process") != std::string::npos;
+}
+
+constexpr std::string_view restore =
+    "nothing was changed; restore from a backup or a checkpoint, or put the file back";
+
+}  // namespace
+
+Error read_error(const rocksdb::Status& status) {
+  if (status.IsCorruption())
+    return {Code::corrupt, fmt::format("{}; {}", status.ToString(), restore)};
+  if (is_no_space(status)) return {Code::no_space, status.ToString()};
+  return {Code::unavailable, status.ToString()};
+}
+
+Error write_error(const rocksdb::Status& status) {
+  if (is_no_space(status)) {
+    return {Code::no_space, fmt::format("the disk is full, nothing was written; reads still work. "
+                                        "Writes resume within seconds of space being freed ({})",
+                                        status.ToString())};
+  }
+  // Only what RocksDB refuses because of an earlier failure has a severity.
+  if (status.severity() != rocksdb::Status::kNoError) {
+    return {Code::unavailable,
+            fmt::format("the store takes no writes after a disk error; reads still work. Check the "
+                        "disk, then restart trellis ({})",
+                        status.ToString())};
+  }
+  if (status.IsInvalidArgument() || status.IsNotSupported()) {
+    return {Code::invalid, status.ToString()};
+  }
+  return {Code::maybe, fmt::format("writing the log failed, so a restart may find this commit or "
+                                   "not. Check the disk, then restart trellis ({})",
+                                   status.ToString())};
+}
+
+Error open_error(const rocksdb::Status& status, uint64_t free_bytes) {
+  const std::string text = status.ToString();
+  if (is_locked(text)) {
+    return {Code::busy, fmt::format("in use by another process, or opened twice by this one: stop "
+                                    "the other or give another folder ({})",
+                                    text)};
+  }
+  if (is_no_space(status)) {
+    return {
+        Code::no_space,
+        fmt::format("the disk is full ({} bytes free) and opening needs room to replay the log: "
+                    "free some space. What is stored is safe, and copying the folder to a larger "
+                    "disk works ({})",
+                    free_bytes, text)};
+  }
+  if (status.IsCorruption() || status.IsPathNotFound()) {
+    return {Code::corrupt, fmt::format("{}; {}", text, restore)};
+  }
+  if (status.IsInvalidArgument()) {  // such as a column family that this build does not know
+    return {Code::unsupported,
+            fmt::format("{}: use the trellis that wrote it, or a newer one", text)};
+  }
+  return {Code::unavailable, text};
+}
+
+}  // namespace trellis

@@ -1,0 +1,27 @@
+// RocksDB's statuses as ours.
+#pragma once
+
+#include <rocksdb/slice.h>
+#include <rocksdb/status.h>
+
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace trellis {
+
+inline rocksdb::Slice to_slice(ByteView bytes) { return {bytes.data(), bytes.size()}; }
+inline ByteView to_view(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+// REQUIRES: !status.ok()
+Error read_error(const rocksdb::Status& status);
+
+// What a failed write means for the commits in it. A write that RocksDB turned away never reached
+// the log; one that failed on the way may be found in it by the next start.
+Error write_error(const rocksdb::Status& status);
+
+// REQUIRES: !status.ok()
+Error open_error(const rocksdb::Status& status, uint64_t free_bytes);
+
+}  // namespace trellis

@@ -1,0 +1,120 @@
+#include "rocksdb_engine/scan_page.h"
+
+#include <memory>
+
+#include "base/assert.h"
+#include "rocksdb_engine/rocksdb_status.h"
+
+namespace trellis {
+
+namespace {
+
+constexpr char forward_mark = 'f';
+constexpr char reverse_mark = 'r';
+constexpr size_t entry_header_bytes = 8;
+
+bool empty_interval(ByteView begin, ByteView end) { return !end.empty() && begin >= end; }
+
+// An iterator within bounds. RocksDB keeps pointers to the bounds, so they stay beside it.
+class BoundedIterator {
+ public:
+  BoundedIterator(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ByteView begin,
+                  ByteView end, bool reverse)
+      : begin_(to_slice(begin)), end_(to_slice(end)), reverse_(reverse) {
+    rocksdb::ReadOptions options;
+    if (!begin.empty()) options.iterate_lower_bound = &begin_;
+    if (!end.empty()) options.iterate_upper_bound = &end_;
+    iterator_.reset(db.NewIterator(options, &family));
+    if (reverse_) {
+      iterator_->SeekToLast();
+    } else if (begin.empty()) {
+      iterator_->SeekToFirst();
+    } else {
+      iterator_->Seek(begin_);
+    }
+  }
+  BoundedIterator(const BoundedIterator&) = delete;
+  BoundedIterator& operator=(const BoundedIterator&) = delete;
+
+  bool valid() const { return iterator_->Valid(); }
+  void advance() { reverse_ ? iterator_->Prev() : iterator_->Next(); }
+  ByteView key() const { return to_view(iterator_->key()); }
+  ByteView value() const { return to_view(iterator_->value()); }
+  Status status() const {
+    const rocksdb::Status status = iterator_->status();
+    if (status.ok()) return {};
+    return read_error(status);
+  }
+
+ private:
+  const rocksdb::Slice begin_;
+  const rocksdb::Slice end_;
+  const bool reverse_;
+  std::unique_ptr<rocksdb::Iterator> iterator_;
+};
+
+// Takes one entry off the front of `seen`; false if it starts with another.
+bool take_entry(ByteView& seen, ByteView key, ByteView value) {
+  const size_t size = entry_header_bytes + key.size() + value.size();
+  if (seen.size() < size) return false;
+  if (load_be(seen.data(), 4) != key.size()) return false;
+  if (load_be(seen.data() + 4, 4) != value.size()) return false;
+  if (seen.substr(entry_header_bytes, key.size()) != key) return false;
+  if (seen.substr(entry_header_bytes + key.size(), value.size()) != value) return false;
+  seen.remove_prefix(size);
+  return true;
+}
+
+void append_entry(Bytes& evidence, bool reverse, ByteView key, ByteView value) {
+  if (evidence.empty()) evidence.push_back(reverse ? reverse_mark : forward_mark);
+  append_be32(evidence, static_cast<uint32_t>(key.size()));
+  append_be32(evidence, static_cast<uint32_t>(value.size()));
+  evidence.append(key);
+  evidence.append(value);
+}
+
+}  // namespace
+
+Result<ScanPage> scan_page(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
+                           const ScanRequest& request, ScanVisitor visit) {
+  ASSERT(request.entries_max > 0);
+  ScanPage page;
+  if (empty_interval(request.begin, request.end)) return page;
+  BoundedIterator at(db, family, request.begin, request.end, request.reverse);
+  Bytes last;  // the key visited before
+  size_t bytes = 0;
+  bool stopped = false;
+  for (; at.valid(); at.advance()) {
+    const ByteView key = at.key();
+    const ByteView value = at.value();
+    const size_t size = key.size() + value.size();
+    const bool full = page.entries == request.entries_max ||
+                      (page.entries > 0 && bytes + size > request.bytes_max);
+    if (stopped || full) {
+      page.resume = request.reverse ? std::move(last) : successor(last);
+      break;
+    }
+    bytes += size;
+    page.entries++;
+    if (request.want_evidence) append_entry(page.evidence, request.reverse, key, value);
+    last.assign(key);
+    stopped = visit(key, value) == Visit::stop;
+  }
+  TRY(at.status());
+  return page;
+}
+
+Result<bool> interval_unchanged(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
+                                ByteView begin, ByteView end, ByteView seen) {
+  if (empty_interval(begin, end)) return seen.empty();
+  const bool reverse = seen.starts_with(reverse_mark);
+  if (!seen.empty()) seen.remove_prefix(1);
+  BoundedIterator at(db, family, begin, end, reverse);
+  for (; at.valid(); at.advance()) {
+    if (!take_entry(seen, at.key(), at.value())) return false;
+  }
+  TRY(at.status());
+  return seen.empty();
+}
+
+}  // namespace trellis

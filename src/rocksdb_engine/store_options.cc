@@ -1,0 +1,83 @@
+#include "rocksdb_engine/store_options.h"
+
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "rocksdb_engine/merge_operators.h"
+#include "rocksdb_engine/rocksdb_log.h"
+
+namespace trellis {
+
+namespace {
+
+constexpr size_t mib = size_t{1} << 20;
+
+int background_jobs(unsigned asked) {
+  if (asked != 0) return static_cast<int>(asked);
+  const unsigned cores = std::thread::hardware_concurrency();
+  return cores <= 2 ? 1 : static_cast<int>(std::min(cores / 2, 8u));
+}
+
+// All tables stay open if the process may open that many files; RocksDB has no way to ask.
+int open_files_max() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 512;
+  if (limit.rlim_cur >= 65536) return -1;
+  return static_cast<int>(std::max<rlim_t>(limit.rlim_cur / 2, 64));
+}
+
+rocksdb::ColumnFamilyOptions family_options(const std::shared_ptr<rocksdb::Cache>& cache,
+                                            size_t write_buffer_bytes, size_t page_bytes) {
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache;
+  table.block_size = page_bytes;
+  table.cache_index_and_filter_blocks = true;
+  table.cache_index_and_filter_blocks_with_high_priority = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  table.filter_policy.reset(rocksdb::NewRibbonFilterPolicy(10, /*bloom_before_level=*/1));
+  table.format_version = 5;
+
+  rocksdb::ColumnFamilyOptions family;
+  family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  family.compression = rocksdb::kLZ4Compression;
+  family.level_compaction_dynamic_level_bytes = true;
+  family.write_buffer_size = write_buffer_bytes;
+  family.max_write_buffer_number = 3;
+  family.memtable_whole_key_filtering = true;
+  family.memtable_prefix_bloom_size_ratio = 0.02;
+  return family;
+}
+
+}  // namespace
+
+StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env) {
+  StoreOptions store;
+  store.cache = rocksdb::NewLRUCache(options.cache_bytes);
+  const size_t write_buffer_bytes = std::clamp(options.cache_bytes / 8, mib, 64 * mib);
+
+  store.main = family_options(store.cache, write_buffer_bytes, 4096);
+  store.main.merge_operator = make_counter_operator();
+  store.main.max_successive_merges = 64;  // so that reading a busy counter folds no more than that
+
+  store.blocks = family_options(store.cache, write_buffer_bytes, 16384);
+  store.blocks.merge_operator = make_block_operator();
+  store.blocks.max_successive_merges = 16;
+
+  store.db.env = &env;
+  store.db.create_if_missing = true;  // data_directory has made sure that nothing can be lost
+  store.db.create_missing_column_families = true;
+  store.db.max_background_jobs = background_jobs(options.background_threads);
+  store.db.max_open_files = open_files_max();
+  // A family that is rarely written would otherwise keep gigabytes of log to replay at a start.
+  store.db.max_total_wal_size = 4 * write_buffer_bytes;
+  store.db.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  store.db.bytes_per_sync = mib;
+  store.db.info_log = make_rocksdb_logger();
+  return store;
+}
+
+}  // namespace trellis

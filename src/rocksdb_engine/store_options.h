@@ -1,0 +1,25 @@
+// RocksDB's options; docs/decisions/0003-rocksdb-options.md says why and what was measured.
+#pragma once
+
+#include <rocksdb/cache.h>
+#include <rocksdb/options.h>
+
+#include <memory>
+
+#include "rocksdb_engine/rocksdb_engine.h"
+
+namespace trellis {
+
+constexpr const char* main_family_name = "default";  // RocksDB insists on having one of this name
+constexpr const char* blocks_family_name = "blocks";
+
+struct StoreOptions {
+  rocksdb::DBOptions db;
+  rocksdb::ColumnFamilyOptions main;
+  rocksdb::ColumnFamilyOptions blocks;
+  std::shared_ptr<rocksdb::Cache> cache;
+};
+
+StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env);
+
+}  // namespace trellis

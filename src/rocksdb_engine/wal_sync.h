@@ -1,0 +1,69 @@
+// Makes the log durable: one fsync for all who wait, and one a second for those who do not.
+//
+// A ticket is a RocksDB sequence number. RocksDB publishes a sequence only after its record is in
+// the log file, so a sync covers everything that was published when it started, and a reader that
+// asks for the latest ticket is never told less than it has read.
+//
+// Threads: every call from any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/result.h"
+#include "rocksdb_engine/gated_file_system.h"
+
+namespace rocksdb {
+class DB;
+}
+
+namespace trellis {
+
+class WalSync {
+ public:
+  WalSync(rocksdb::DB& db, WalGate& gate, std::chrono::microseconds everysec_period);
+  ~WalSync();
+  WalSync(const WalSync&) = delete;
+  WalSync& operator=(const WalSync&) = delete;
+
+  uint64_t last_ticket() const;
+  // Code::maybe if the log cannot be synced. After a sync that failed it never will be by this
+  // handle, because the kernel may have dropped the pages that it failed to write.
+  Status wait_durable(uint64_t ticket);
+  // Syncs even if nothing that has a ticket needs it. REQUIRES: no other thread syncs.
+  Status sync();
+  // Something that is to be durable within the period has been written.
+  void sync_soon();
+
+  uint64_t durable() const { return durable_.load(std::memory_order_acquire); }
+  uint64_t syncs() const { return syncs_.load(std::memory_order_relaxed); }
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // REQUIRES: failed()
+  Error failure(Code code) const;
+
+ private:
+  void run();
+
+  rocksdb::DB& db_;
+  WalGate& gate_;
+  const std::chrono::microseconds period_;
+  std::atomic<uint64_t> durable_{0};
+  std::atomic<uint64_t> syncs_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> soon_{false};
+
+  mutable std::mutex mutex_;
+  std::condition_variable synced_;  // a sync ended
+  std::condition_variable wake_;    // for the thread: sync_soon, or stop
+  bool syncing_ = false;
+  bool stop_ = false;
+  std::string reason_;
+  std::thread thread_;
+};
+
+}  // namespace trellis

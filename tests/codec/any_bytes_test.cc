@@ -1,0 +1,49 @@
+// The fuzzers' entry points on seeded random input: any bytes give a record or an error.
+#include <gtest/gtest.h>
+
+#include "codec/all_keys.h"
+#include "support/codec_fuzz.h"
+#include "support/sample_record.h"
+#include "support/test_seed.h"
+
+namespace trellis {
+namespace {
+
+TEST(AnyBytes, RandomInputs) {
+  Random random(test_seed(8));
+  for (uint64_t round = 0; round < test_rounds(100'000); round++) {
+    Bytes input = random.bytes(random.below(48));
+    // Half of them start like something.
+    constexpr std::string_view starts{"\x01\x02\x03\x04xrmt\xfe\x88", 10};
+    if (!input.empty() && random.one_in(2)) input[0] = starts[random.below(starts.size())];
+    for (const CodecFuzzTarget& target : codec_fuzz_targets) target.run(input);
+  }
+}
+
+TEST(AnyBytes, MutatedKeys) {
+  Random random(test_seed(9));
+  std::apply(
+      [&](const auto&... entry) {
+        const auto mutate = [&]<class T>(const KeyEntry<T>&) {
+          for (uint64_t round = 0; round < test_rounds(500); round++) {
+            TextArena arena;
+            Bytes key = encode(sample_record<T>(random, arena));
+            for (uint64_t changes = random.below(4); changes > 0 && !key.empty(); changes--) {
+              const size_t at = random.below(key.size());
+              switch (random.below(4)) {
+                case 0: key[at] = static_cast<char>(random.next()); break;
+                case 1: key.erase(at, 1); break;
+                case 2: key.insert(at, 1, static_cast<char>(random.next())); break;
+                default: key.resize(at); break;
+              }
+            }
+            for (const CodecFuzzTarget& target : codec_fuzz_targets) target.run(key);
+          }
+        };
+        (mutate(entry), ...);
+      },
+      all_keys);
+}
+
+}  // namespace
+}  // namespace trellis
