@@ -123,6 +123,12 @@ int run_cli(int argc, char** argv) {
   add_serve(app, flags, exit_code);
   add_key(app, key_arguments, exit_code);
   add_map(app, map_arguments, exit_code);
+  // CLI11 would only say that a command is missing.
+  const auto is_first_word = [&](CLI::App* command) { return command->check_name(argv[1]); };
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_first_word).empty()) {
+    std::cerr << "trellis: " << argv[1] << " is not a command: see trellis --help\n";
+    return exit_usage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

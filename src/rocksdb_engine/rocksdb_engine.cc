@@ -14,11 +14,11 @@
 #include "rocksdb_engine/batched_read.h"
 #include "rocksdb_engine/block_store.h"
 #include "rocksdb_engine/data_directory.h"
-#include "rocksdb_engine/gated_file_system.h"
 #include "rocksdb_engine/read_sampler.h"
 #include "rocksdb_engine/rocksdb_status.h"
 #include "rocksdb_engine/scan_page.h"
 #include "rocksdb_engine/slice_pin.h"
+#include "rocksdb_engine/store_file_system.h"
 #include "rocksdb_engine/store_options.h"
 #include "rocksdb_engine/wal_check.h"
 #include "rocksdb_engine/wal_sync.h"
@@ -54,7 +54,7 @@ struct Database {
     db->Close().PermitUncheckedError();
   }
 
-  WalGate gate;
+  LogFiles logs;
   WriteFence fence;
   std::unique_ptr<rocksdb::Env> env;
   std::unique_ptr<WalPrefixFilter> filter;
@@ -71,7 +71,7 @@ class Store final : public RocksdbEngine {
         main_(*database_->families[0]),
         blocks_family_(*database_->families[1]),
         identity_(identity),
-        wal_(db_, database_->gate, options.everysec_period),
+        wal_(db_, database_->logs, options.everysec_period),
         blocks_(db_, blocks_family_, sampler_) {}
   ~Store() override;
 
@@ -307,7 +307,7 @@ Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, r
   const std::string path = options.path.string();
   auto database = std::make_unique<Database>();
   database->env = rocksdb::NewCompositeEnv(
-      make_gated_file_system(env.GetFileSystem(), database->gate, database->fence));
+      make_store_file_system(env.GetFileSystem(), database->logs, database->fence));
   database->filter = std::make_unique<WalPrefixFilter>(*database->env, path, database->fence);
   StoreOptions store = make_store_options(options, *database->env);
   store.db.wal_filter = database->filter.get();

@@ -16,6 +16,13 @@ bool is_locked(const std::string& text) {
          text.find("lock hold by current process") != std::string::npos;
 }
 
+// A table that is missing is reported under the name that LevelDB would have given it.
+std::string with_real_names(std::string text) {
+  for (size_t at = 0; (at = text.find(".ldb", at)) != std::string::npos;)
+    text.replace(at, 4, ".sst");
+  return text;
+}
+
 constexpr std::string_view restore =
     "nothing was changed; restore from a backup or a checkpoint, or put the file back";
 
@@ -65,7 +72,7 @@ Error open_error(const rocksdb::Status& status, uint64_t free_bytes) {
                     free_bytes, text)};
   }
   if (status.IsCorruption() || status.IsPathNotFound()) {
-    return {Code::corrupt, fmt::format("{}; {}", text, restore)};
+    return {Code::corrupt, fmt::format("{}; {}", with_real_names(text), restore)};
   }
   if (status.IsInvalidArgument()) {  // such as a column family that this build does not know
     return {Code::unsupported,

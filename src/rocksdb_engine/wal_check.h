@@ -18,7 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
-#include "rocksdb_engine/gated_file_system.h"
+#include "rocksdb_engine/store_file_system.h"
 
 namespace rocksdb {
 class Env;

@@ -5,8 +5,8 @@
 
 namespace trellis {
 
-WalSync::WalSync(rocksdb::DB& db, WalGate& gate, std::chrono::microseconds everysec_period)
-    : db_(db), gate_(gate), period_(everysec_period), thread_([this] { run(); }) {}
+WalSync::WalSync(rocksdb::DB& db, LogFiles& logs, std::chrono::microseconds everysec_period)
+    : db_(db), logs_(logs), period_(everysec_period), thread_([this] { run(); }) {}
 
 WalSync::~WalSync() {
   {
@@ -40,14 +40,8 @@ Status WalSync::wait_durable(uint64_t ticket) {
 }
 
 Status WalSync::sync() {
-  const WalGate::Passage passage(gate_);
-  if (!passage.open()) {
-    return Error{Code::maybe,
-                 "the log could not be written, so commits since the last sync may be "
-                 "lost in a crash; reads still work. See the failed write for why"};
-  }
   const uint64_t covered = last_ticket();
-  const rocksdb::Status status = db_.SyncWAL();
+  const rocksdb::IOStatus status = logs_.sync();
   if (status.ok()) {
     durable_.store(covered, std::memory_order_release);
     syncs_.fetch_add(1, std::memory_order_relaxed);

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "base/result.h"
-#include "rocksdb_engine/gated_file_system.h"
+#include "rocksdb_engine/store_file_system.h"
 
 namespace rocksdb {
 class DB;
@@ -26,14 +26,14 @@ namespace trellis {
 
 class WalSync {
  public:
-  WalSync(rocksdb::DB& db, WalGate& gate, std::chrono::microseconds everysec_period);
+  WalSync(rocksdb::DB& db, LogFiles& logs, std::chrono::microseconds everysec_period);
   ~WalSync();
   WalSync(const WalSync&) = delete;
   WalSync& operator=(const WalSync&) = delete;
 
   uint64_t last_ticket() const;
-  // Code::maybe if the log cannot be synced. After a sync that failed it never will be by this
-  // handle, because the kernel may have dropped the pages that it failed to write.
+  // Code::maybe if the log cannot be synced; then it never will be by this handle, because the
+  // kernel may have dropped the pages that it failed to write.
   Status wait_durable(uint64_t ticket);
   // Syncs even if nothing that has a ticket needs it. REQUIRES: no other thread syncs.
   Status sync();
@@ -50,7 +50,7 @@ class WalSync {
   void run();
 
   rocksdb::DB& db_;
-  WalGate& gate_;
+  LogFiles& logs_;
   const std::chrono::microseconds period_;
   std::atomic<uint64_t> durable_{0};
   std::atomic<uint64_t> syncs_{0};

@@ -68,7 +68,7 @@ TEST_P(CrashConformance, ReopeningKeepsEverything) {
 }
 
 TEST_P(CrashConformance, APrefixSurvivesWithAllThatIsDurable) {
-  const size_t rounds = scaled(100);
+  const size_t rounds = scaled(40);
   for (uint64_t seed = 1; seed <= rounds; seed++) {
     SCOPED_TRACE(seed);
     Random random(seed);

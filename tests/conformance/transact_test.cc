@@ -437,6 +437,25 @@ TEST_P(AnswerConformance, AMaybeIsAllOrNothingAndRunsOnce) {
   EXPECT_LT(applied, rounds);
 }
 
+// Where nothing is to be written nothing can be half known: a reader asks again.
+TEST_P(AnswerConformance, WithoutWritesThereIsNoMaybe) {
+  FaultyEngine faulty(engine(), {.maybe_one_in = 1});
+  for (const bool fails : {false, true}) {
+    SCOPED_TRACE(fails);
+    const Status status = transact_with(faulty, [&](View& view) -> Status {
+      Value value;
+      TRY(view.get(record("a"), value));
+      if (fails) return Error{Code::exists, "the function's own"};
+      return {};
+    });
+    if (latched()) {  // there is nothing to validate either
+      EXPECT_EQ(status.has_value(), !fails);
+    } else {
+      EXPECT_CODE(status, Code::unavailable);
+    }
+  }
+}
+
 TEST_P(AnswerConformance, AFailureIsNoCommit) {
   FaultyEngine faulty(engine(), {.fail_commit_one_in = 1});
   EXPECT_CODE(transact_with(faulty,

@@ -45,7 +45,9 @@ TEST_F(RocksdbBlocks, PatchesAreTheSameBeforeAndAfterCompaction) {
       model[i].resize(std::max(model[i].size(), offset + data.size()), '\0');
       model[i].replace(offset, data.size(), data);
     }
-    if (random.one_in(40)) ASSERT_TRUE(engine->compact().has_value());
+    if (random.one_in(40)) {
+      ASSERT_TRUE(engine->compact().has_value());
+    }
     if (random.one_in(80)) {
       engine.reset();
       engine = open();

@@ -1,0 +1,82 @@
+// Checkpoints on the real disk, where they are hard links.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "store_fixture.h"
+#include "temporary_folder.h"
+
+namespace trellis {
+namespace {
+
+class Checkpoints : public StoreFixture {
+ protected:
+  Result<std::unique_ptr<RocksdbEngine>> open_in(const std::filesystem::path& path,
+                                                 bool create = true) {
+    return open_rocksdb_engine(
+        {.path = path, .clock = clock_, .cache_bytes = 8 << 20, .create_if_missing = create});
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Checkpoints, OpensAsAStoreOfItsOwn) {
+  auto engine = open_in(folder_.path() / "store");
+  ASSERT_TRUE(engine.has_value()) << to_string(engine.error());
+  const BlockWrite block{{KeyspaceId{1}, DataId{1}, 0}, 3, "data"};
+  ASSERT_TRUE((*engine)->blocks().write({&block, 1}).has_value());
+  for (int i = 0; i < 1000; i++) {
+    ASSERT_TRUE(put(**engine, std::to_string(i), "before").has_value());
+  }
+  const std::filesystem::path copy = folder_.path() / "copy";
+  const Status made = (*engine)->checkpoint(copy);
+  ASSERT_TRUE(made.has_value()) << to_string(made.error());
+  ASSERT_TRUE(put(**engine, "5", "after").has_value());
+
+  auto other = open_in(copy, false);  // while the first is open
+  ASSERT_TRUE(other.has_value()) << to_string(other.error());
+  for (int i = 0; i < 1000; i++) EXPECT_EQ(get(**other, std::to_string(i)), "before");
+  Value value;
+  ASSERT_TRUE((*other)->blocks().read({&block.block, 1}, {&value, 1}).has_value());
+  EXPECT_EQ(value.bytes(), ByteView("\0\0\0data", 7));
+  ASSERT_TRUE(put(**other, "6", "other").has_value());
+  EXPECT_EQ(get(**engine, "6"), "before");
+  EXPECT_EQ(get(**engine, "5"), "after");
+  value = Value();
+}
+
+TEST_F(Checkpoints, RefusesAFolderThatIsThere) {
+  auto engine = open_in(folder_.path() / "store");
+  ASSERT_TRUE(engine.has_value());
+  EXPECT_EQ((*engine)->checkpoint(folder_.path()).error().code, Code::exists);
+  EXPECT_FALSE((*engine)->checkpoint(folder_.path() / "no" / "such" / "place").has_value());
+}
+
+TEST_F(Checkpoints, IsOneInstant) {
+  auto engine = open_in(folder_.path() / "store");
+  ASSERT_TRUE(engine.has_value());
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int i = 0; !stop; i++) {
+      Commit both;
+      both.writes.put("left", std::to_string(i));
+      both.writes.put("right", std::to_string(i));
+      EXPECT_TRUE(commit(**engine, both).has_value());
+    }
+  });
+  for (int i = 0; i < 5; i++) {
+    const std::filesystem::path copy = folder_.path() / ("copy" + std::to_string(i));
+    EXPECT_TRUE((*engine)->checkpoint(copy).has_value());
+    auto other = open_in(copy);
+    if (!other.has_value()) {
+      ADD_FAILURE() << to_string(other.error());
+      break;
+    }
+    EXPECT_EQ(get(**other, "left"), get(**other, "right"));
+  }
+  stop = true;
+  writer.join();
+}
+
+}  // namespace
+}  // namespace trellis

@@ -8,7 +8,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -18,6 +17,7 @@
 #include "base/log.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "stamped_commits.h"
+#include "temporary_folder.h"
 
 namespace trellis {
 namespace {
@@ -57,15 +57,7 @@ int write_until_killed(const std::string& path, int pipe, Durability durability,
 
 class Kill9 : public testing::Test {
  protected:
-  void SetUp() override {
-    setup_log(LogLevel::error, LogFormat::text);
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "trellis_kill9_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
+  void SetUp() override { setup_log(LogLevel::error, LogFormat::text); }
   // Runs a writer, kills it after that many reports, and returns what it had acknowledged.
   LanePositions kill_after(uint64_t reports, Durability durability, uint64_t seed) {
     int ends[2];
@@ -84,6 +76,7 @@ class Kill9 : public testing::Test {
     Report report;
     for (uint64_t seen = 0; ::read(ends[0], &report, sizeof report) == sizeof report; seen++) {
       acknowledged[report.lane] = report.n;
+      if (seen == 0) expect_busy();
       if (seen == reports) ::kill(child, SIGKILL);  // and read on to the end of what it wrote
     }
     ::close(ends[0]);
@@ -93,9 +86,16 @@ class Kill9 : public testing::Test {
     return acknowledged;
   }
 
-  std::string store() const { return (folder_ / "store").string(); }
+  // A second process is told so, and harms nothing.
+  void expect_busy() {
+    const auto second = open(store());
+    ASSERT_FALSE(second.has_value());
+    EXPECT_EQ(second.error().code, Code::busy) << second.error().message;
+  }
 
-  std::filesystem::path folder_;
+  std::string store() const { return (folder_.path() / "store").string(); }
+
+  TemporaryFolder folder_;
 };
 
 TEST_F(Kill9, NothingAcknowledgedIsMissing) {

@@ -1,0 +1,135 @@
+#include "measure.h"
+
+#include <fmt/format.h>
+#include <rocksdb/perf_level.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+#include "allocations.h"
+
+namespace trellis {
+
+namespace {
+
+double cpu_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+Cost measure(const Contender& contender, size_t round) {
+  // Our engine switches RocksDB's counters off in its threads; without them raw RocksDB is faster
+  // too, and that is the one to be compared with.
+  rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
+  const uint64_t allocations = allocations_of_this_thread();
+  const double process_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+  const double thread_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+  contender.run(round);
+  const auto operations = static_cast<double>(contender.operations);
+  return {(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - thread_ns) / operations,
+          (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - process_ns) / operations,
+          static_cast<double>(allocations_of_this_thread() - allocations) / operations};
+}
+
+double median_of(const Costs& costs, double Cost::*figure) {
+  std::vector<double> numbers;
+  numbers.reserve(costs.size());
+  for (const Cost& cost : costs) numbers.push_back(cost.*figure);
+  return spread(std::move(numbers)).median;
+}
+
+}  // namespace
+
+std::vector<Costs> alternate(size_t rounds, std::span<const Contender> contenders) {
+  std::vector<Costs> costs(contenders.size());
+  for (const Contender& contender : contenders) contender.run(0);
+  for (size_t round = 1; round <= rounds; round++) {
+    for (size_t turn = 0; turn < contenders.size(); turn++) {
+      const size_t at = (round + turn) % contenders.size();
+      costs[at].push_back(measure(contenders[at], round));
+    }
+  }
+  return costs;
+}
+
+Spread spread(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  const size_t middle = numbers.size() / 2;
+  const double median =
+      numbers.size() % 2 == 1 ? numbers[middle] : (numbers[middle - 1] + numbers[middle]) / 2;
+  return {median, numbers.front(), numbers.back()};
+}
+
+Cost median(const Costs& costs) {
+  return {median_of(costs, &Cost::thread_ns), median_of(costs, &Cost::process_ns),
+          median_of(costs, &Cost::allocations)};
+}
+
+void must(const Status& status) {
+  if (!status.has_value()) give_up(to_string(status.error()));
+}
+
+void give_up(std::string_view why) {
+  fmt::print(stderr, "bench_micro: {}\n", why);
+  std::exit(2);
+}
+
+void Report::begin_comparisons() {
+  fmt::print("{:<34} {:>10} {:>10} {:>6} {:>12} {:>7} {:>7}  {}\n", "CPU per operation", "ours ns",
+             "raw ns", "ratio", "min..max", "allocs", "raw", "target");
+}
+
+void Report::compare(std::string_view name, const Costs& ours, const Costs& raw,
+                     const Target& target) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < ours.size(); i++) ratios.push_back(ours[i].thread_ns / raw[i].thread_ns);
+  const Spread ratio = spread(std::move(ratios));
+  const Cost our_cost = median(ours);
+  const Cost raw_cost = median(raw);
+  const double extra_allocations = our_cost.allocations - raw_cost.allocations;
+
+  std::string wanted = target.ratio_max ? fmt::format("<= {:.2f}", *target.ratio_max) : "";
+  if (target.no_extra_allocations) wanted += ", no extra allocs";
+  fmt::print("{:<34} {:>10.0f} {:>10.0f} {:>6.3f} {:>5.2f}..{:<5.2f} {:>7.2f} {:>7.2f}  {}\n", name,
+             our_cost.thread_ns, raw_cost.thread_ns, ratio.median, ratio.min, ratio.max,
+             our_cost.allocations, raw_cost.allocations, wanted);
+  std::fflush(stdout);
+
+  if (target.ratio_max && judge_time_ && ratio.median > *target.ratio_max)
+    failures_.push_back(
+        fmt::format("{}: {:.3f} times raw, over {:.2f}", name, ratio.median, *target.ratio_max));
+  if (target.no_extra_allocations && extra_allocations > 0)
+    failures_.push_back(fmt::format("{}: {:.2f} extra allocations", name, extra_allocations));
+}
+
+void Report::expect(std::string_view name, bool met, std::string_view detail) {
+  fmt::print("{:<34} {}: {}\n", name, met ? "ok" : "MISSED", detail);
+  std::fflush(stdout);
+  if (!met) failures_.push_back(fmt::format("{}: {}", name, detail));
+}
+
+void Report::expect_time(std::string_view name, bool met, std::string_view detail) {
+  expect(name, met || !judge_time_, detail);
+}
+
+void Report::expect_no_allocations(std::string_view name, double allocations) {
+  if (allocations > 0)
+    failures_.push_back(fmt::format("{}: {:.3f} allocations", name, allocations));
+}
+
+int Report::verdict() const {
+  if (failures_.empty()) {
+    fmt::print("\n{}\n",
+               judge_time_ ? "All targets met." : "Allocation targets met; times not judged.");
+    return 0;
+  }
+  fmt::print("\n{} missed:\n",
+             failures_.size() == 1 ? "1 target" : fmt::format("{} targets", failures_.size()));
+  for (const std::string& failure : failures_) fmt::print("  {}\n", failure);
+  return 1;
+}
+
+}  // namespace trellis

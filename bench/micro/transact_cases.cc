@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include "cases.h"
+#include "map/transact.h"
+#include "store_pair.h"
+
+namespace trellis {
+
+namespace {
+
+constexpr size_t operations = 3'000;
+
+void read(Engine& engine, ByteView key, Value& value) {
+  must(engine.get(key, value));
+  keep(value.bytes().data());
+}
+
+void print(std::string_view name, const Costs& costs) {
+  const Cost cost = median(costs);
+  fmt::print("{:<34} {:>10.0f} {:>35.2f}\n", name, cost.thread_ns, cost.allocations);
+}
+
+// What transact adds to its parts, in gets of the same round.
+Spread added_gets(const Costs& transact, const Costs& parts, const Costs& get) {
+  std::vector<double> added;
+  for (size_t i = 0; i < get.size(); i++)
+    added.push_back((transact[i].thread_ns - parts[i].thread_ns) / get[i].thread_ns);
+  return spread(std::move(added));
+}
+
+}  // namespace
+
+// Keys are in the memtable, where a get costs least: the strictest state. The scope is part of
+// what a transaction costs, so each makes its own.
+void transact_cases(const Scale& scale, Report& report) {
+  const Dataset data(20'000, 100);
+  StorePair stores(data);
+  Engine& engine = stores.ours();
+  Transactor transactor(engine, stores.clock(), {.way = Way::latched});
+  Value value;
+  const auto each = [&](size_t round, auto&& run) {
+    for (size_t i = 0; i < operations; i++) run(data.pick(round * operations + i));
+  };
+
+  const auto get = [&](size_t round) {
+    each(round, [&](size_t index) { read(engine, data.key(index), value); });
+  };
+  Commit commit;
+  const Commit* const commits[] = {&commit};
+  Status outcomes[1];
+  const auto parts = [&](size_t round) {
+    each(round, [&](size_t index) {
+      read(engine, data.key(index), value);
+      commit.writes.clear();
+      commit.writes.put(data.key(index), data.value(index));
+      engine.commit_many(commits, outcomes);
+      must(outcomes[0]);
+    });
+  };
+  const auto get_put = [&](size_t round) {
+    each(round, [&](size_t index) {
+      const ByteView key = data.key(index);
+      must(transactor.transact(Scope::in(bench_keyspace).exclusive(key), [&](View& view) -> Status {
+        TRY(view.get(key, value));
+        view.put(key, data.value(index));
+        return {};
+      }));
+    });
+  };
+  const auto get_only = [&](size_t round) {
+    each(round, [&](size_t index) {
+      const ByteView key = data.key(index);
+      must(transactor.transact(Scope::in(bench_keyspace).shared(key),
+                               [&](View& view) { return view.get(key, value); }));
+    });
+  };
+
+  const Contender contenders[] = {
+      {operations, get}, {operations, parts}, {operations, get_put}, {operations, get_only}};
+  const auto costs = alternate(scale.rounds, contenders);
+  fmt::print("\n{:<34} {:>10} {:>35}\n", "Transactions, latched", "ns", "allocs");
+  print("get", costs[0]);
+  print("get, then commit of 1 put", costs[1]);
+  print("transact of get and put", costs[2]);
+  print("transact of get", costs[3]);
+  const Spread added = added_gets(costs[2], costs[1], costs[0]);
+  report.expect_time("transact over its parts", added.median < 1,
+                     fmt::format("adds {:.2f} gets ({:.2f}..{:.2f}), target < 1", added.median,
+                                 added.min, added.max));
+}
+
+}  // namespace trellis

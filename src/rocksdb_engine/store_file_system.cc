@@ -1,0 +1,139 @@
+#include "rocksdb_engine/store_file_system.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace trellis {
+
+namespace {
+
+using rocksdb::IOStatus;
+
+class LogFile final : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, std::shared_ptr<LogFiles::File> state,
+          LogFiles& logs)
+      : FSWritableFileOwnerWrapper(std::move(file)), state_(std::move(state)), logs_(logs) {}
+  ~LogFile() override { logs_.closed(state_); }
+
+  IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
+                  rocksdb::IODebugContext* debug) override {
+    IOStatus status = target()->Append(data, options, debug);
+    state_->dirty = true;
+    return status;
+  }
+  IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
+                  const rocksdb::DataVerificationInfo& verification,
+                  rocksdb::IODebugContext* debug) override {
+    IOStatus status = target()->Append(data, options, verification, debug);
+    state_->dirty = true;
+    return status;
+  }
+  IOStatus Close(const rocksdb::IOOptions& options, rocksdb::IODebugContext* debug) override {
+    logs_.closed(state_);
+    return target()->Close(options, debug);
+  }
+
+ private:
+  const std::shared_ptr<LogFiles::File> state_;
+  LogFiles& logs_;
+};
+
+class StoreFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  StoreFileSystem(std::shared_ptr<rocksdb::FileSystem> files, LogFiles& logs,
+                  const WriteFence& fence)
+      : FileSystemWrapper(std::move(files)), logs_(logs), fence_(fence) {}
+  const char* Name() const override { return "trellis.store"; }
+
+  IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                           std::unique_ptr<rocksdb::FSWritableFile>* file,
+                           rocksdb::IODebugContext* debug) override {
+    if (fence_.is_shut()) return refused(name);
+    IOStatus status = target()->NewWritableFile(name, options, file, debug);
+    if (status.ok() && name.ends_with(".log")) {
+      auto state = logs_.opened(*target(), name, **file);
+      *file = std::make_unique<LogFile>(std::move(*file), std::move(state), logs_);
+    }
+    return status;
+  }
+  IOStatus RenameFile(const std::string& from, const std::string& to,
+                      const rocksdb::IOOptions& options, rocksdb::IODebugContext* debug) override {
+    if (fence_.is_shut()) return refused(from);
+    return target()->RenameFile(from, to, options, debug);
+  }
+  IOStatus DeleteFile(const std::string& name, const rocksdb::IOOptions& options,
+                      rocksdb::IODebugContext* debug) override {
+    if (fence_.is_shut()) return refused(name);
+    return target()->DeleteFile(name, options, debug);
+  }
+
+ private:
+  static IOStatus refused(const std::string& name) {
+    return IOStatus::IOError(name, "the store is not to be changed");
+  }
+
+  LogFiles& logs_;
+  const WriteFence& fence_;
+};
+
+}  // namespace
+
+std::shared_ptr<LogFiles::File> LogFiles::opened(rocksdb::FileSystem& files,
+                                                 const std::string& path,
+                                                 rocksdb::FSWritableFile& target) {
+  ASSERT(target.IsSyncThreadSafe());  // it is synced while RocksDB writes
+  auto file = std::make_shared<File>();
+  file->target = &target;
+  const std::lock_guard lock(mutex_);
+  files_ = &files;
+  unsynced_folder_ = path.substr(0, path.rfind('/'));
+  open_.push_back(file);
+  return file;
+}
+
+void LogFiles::closed(const std::shared_ptr<File>& file) {
+  {
+    const std::lock_guard lock(file->mutex);
+    file->target = nullptr;
+  }
+  const std::lock_guard lock(mutex_);
+  std::erase(open_, file);
+}
+
+IOStatus LogFiles::sync() {
+  std::vector<std::shared_ptr<File>> open;
+  {
+    const std::lock_guard lock(mutex_);
+    open = open_;
+  }
+  for (const std::shared_ptr<File>& file : open) {
+    const std::lock_guard lock(file->mutex);
+    if (file->target == nullptr || !file->dirty.exchange(false)) continue;
+    IOStatus status = file->target->Sync(rocksdb::IOOptions(), nullptr);
+    if (!status.ok()) return status;
+  }
+  return sync_folder();
+}
+
+IOStatus LogFiles::sync_folder() {
+  std::string folder;
+  {
+    const std::lock_guard lock(mutex_);
+    folder = std::exchange(unsynced_folder_, {});
+  }
+  if (folder.empty()) return IOStatus::OK();
+  std::unique_ptr<rocksdb::FSDirectory> directory;
+  IOStatus status = files_->NewDirectory(folder, rocksdb::IOOptions(), &directory, nullptr);
+  if (status.ok()) status = directory->Fsync(rocksdb::IOOptions(), nullptr);
+  return status;
+}
+
+std::shared_ptr<rocksdb::FileSystem> make_store_file_system(
+    std::shared_ptr<rocksdb::FileSystem> files, LogFiles& logs, const WriteFence& fence) {
+  return std::make_shared<StoreFileSystem>(std::move(files), logs, fence);
+}
+
+}  // namespace trellis

@@ -1,0 +1,60 @@
+// The file system as RocksDB sees it, with two things of our own.
+//
+// The fence: once shut, no file can be created, renamed or deleted.
+//
+// The log files: RocksDB writes them, but we sync them. DB::SyncWAL would do, were it not that
+// RocksDB takes a sync of a log that failed a moment ago for a mistake of its caller: the library
+// as Debian builds it, with assertions, then ends the process, and no caller can know in time. To
+// sync what RocksDB has written needs nothing from RocksDB: it has no part of a published commit
+// in its own buffers, and closes a log only when the tables have all that was in it.
+#pragma once
+
+#include <rocksdb/file_system.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace trellis {
+
+class WriteFence {
+ public:
+  void shut() { shut_ = true; }
+  bool is_shut() const { return shut_; }
+
+ private:
+  std::atomic<bool> shut_{false};
+};
+
+// Any thread may make any call.
+class LogFiles {
+ public:
+  // Makes durable what was written to the logs before the call, and that the files are there.
+  rocksdb::IOStatus sync();
+
+  // For the file system.
+  struct File {
+    std::mutex mutex;                           // between syncing and closing
+    rocksdb::FSWritableFile* target = nullptr;  // null: closed
+    std::atomic<bool> dirty{false};
+  };
+  std::shared_ptr<File> opened(rocksdb::FileSystem& files, const std::string& path,
+                               rocksdb::FSWritableFile& target);
+  void closed(const std::shared_ptr<File>& file);
+
+ private:
+  rocksdb::IOStatus sync_folder();
+
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<File>> open_;
+  rocksdb::FileSystem* files_ = nullptr;
+  std::string unsynced_folder_;  // empty: no log was created since the last sync
+};
+
+// REQUIRES: both outlive the file system and all its files.
+std::shared_ptr<rocksdb::FileSystem> make_store_file_system(
+    std::shared_ptr<rocksdb::FileSystem> files, LogFiles& logs, const WriteFence& fence);
+
+}  // namespace trellis

@@ -1,0 +1,167 @@
+"""The server as a process: starts, stops, refuses what it must and damages nothing."""
+
+import os
+import shutil
+import signal
+import subprocess
+import unittest
+
+from trellis_command import Server, TrellisTest, trellis
+
+
+def contents(folder):
+    """Every file below a folder with its bytes."""
+    return {path.relative_to(folder): path.read_bytes()
+            for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+class Running(TrellisTest):
+    def test_says_what_it_serves_and_closes_cleanly(self):
+        for how in (signal.SIGINT, signal.SIGTERM):
+            with Server("--data", self.folder / "store") as server:
+                self.assertIn("Trellis is up.", server.banner)
+                self.assertTrue(any("listens" in line for line in server.banner))
+                code, out, err = server.stop(how)
+            self.assertEqual((code, out), (0, "Closed cleanly.\n"), err)
+
+    def test_the_store_keeps_its_identity(self):
+        banners = []
+        for _ in range(2):
+            with Server("--data", self.folder / "store") as server:
+                banners.append([line for line in server.banner if "store " in line])
+                server.stop()
+        self.assertEqual(banners[0], banners[1])
+        self.assertEqual(len(banners[0]), 1)
+
+    def test_survives_kill(self):
+        for _ in range(3):
+            with Server("--data", self.folder / "store", "--durability", "always") as server:
+                server.stop(signal.SIGKILL)
+        with Server("--data", self.folder / "store") as server:
+            self.assertEqual(server.stop()[0], 0)
+
+    def test_memory_engine_writes_nothing(self):
+        with Server("--engine", "memory", cwd=self.folder) as server:
+            self.assertEqual(server.stop()[0], 0)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class Settings(TrellisTest):
+    def test_flag_over_environment_over_file(self):
+        (self.folder / "trellis.toml").write_text('data = "from-file"\n')
+        for arguments, environment, expected in [
+            ((), {}, "from-file"),
+            ((), {"TRELLIS_DATA": "from-variable"}, "from-variable"),
+            (("--data", "from-flag"), {"TRELLIS_DATA": "from-variable"}, "from-flag"),
+        ]:
+            with Server(*arguments, cwd=self.folder, **environment) as server:
+                self.assertEqual(server.stop()[0], 0)
+            self.assertTrue((self.folder / expected / "TRELLIS").exists(), expected)
+
+    def test_wrong_settings_are_refused_by_name(self):
+        data = ("--data", self.folder / "store")
+        config = self.folder / "odd.toml"
+        config.write_text('cache-byte = "1GiB"\n')
+        for arguments, environment, message in [
+            (data, {"TRELLIS_CACHE_BYTE": "1"}, "TRELLIS_CACHE_BYTES?"),
+            (data, {"TRELLIS_CACHE_BYTES": "12 potatoes"}, "TRELLIS_CACHE_BYTES"),
+            ((*data, "--cache-bytes", "1"), {}, "--cache-bytes"),
+            ((*data, "--engine", "etcd"), {}, "rocksdb or memory"),
+            ((*data, "--config", config), {}, "cache-bytes"),
+            ((*data, "--config", self.folder / "none.toml"), {}, "none.toml"),
+            (("--data", ""), {}, "--data"),
+        ]:
+            with self.subTest(message=message):
+                code, out, err = trellis("serve", *arguments, **environment)
+                self.assertEqual((code, out), (1, ""))
+                self.assertIn(message, err)
+        self.assertFalse((self.folder / "store").exists())
+
+
+class BadFolders(TrellisTest):
+    def refused(self, data, *messages):
+        code, out, err = trellis("serve", "--data", data)
+        self.assertEqual((code, out), (1, ""))
+        for message in messages:
+            self.assertIn(message, err)
+        return err
+
+    def make_store(self):
+        store = self.folder / "store"
+        with Server("--data", store, "--durability", "always") as server:
+            server.stop()
+        return store
+
+    def test_foreign_folder(self):
+        foreign = self.folder / "photos"
+        foreign.mkdir()
+        (foreign / "cat.jpg").write_bytes(b"meow")
+        before = contents(foreign)
+        self.refused(foreign, "cat.jpg", "give an empty or a new folder")
+        self.assertEqual(contents(foreign), before)
+
+    def test_a_file(self):
+        path = self.folder / "file"
+        path.write_text("text")
+        self.refused(path, "this is a file")
+        self.assertEqual(path.read_text(), "text")
+
+    def test_in_use(self):
+        store = self.folder / "store"
+        with Server("--data", store) as server:
+            self.refused(store, "in use")
+            self.assertEqual(server.stop()[0], 0)
+
+    def test_written_by_a_newer_version(self):
+        store = self.make_store()
+        marker = store / "TRELLIS"
+        marker.write_text(marker.read_text().replace("format 1", "format 7"))
+        before = contents(store)
+        self.refused(store, "format 7", "newer")
+        self.assertEqual(contents(store), before)
+
+    def test_unwritable(self):
+        store = self.make_store()
+        if os.geteuid() == 0:
+            # Root may write anywhere but on a file system that is mounted read-only.
+            mount = subprocess.run(["mount", "--bind", "-o", "ro", store, store],
+                                   capture_output=True)
+            remount = subprocess.run(["mount", "-o", "remount,ro,bind", store],
+                                     capture_output=True)
+            if mount.returncode or remount.returncode:
+                self.skipTest("cannot mount here")
+            self.addCleanup(subprocess.run, ["umount", store])
+        else:
+            store.chmod(0o500)
+            self.addCleanup(store.chmod, 0o700)
+        self.refused(store, "cannot be written")
+
+    def test_corrupt_files(self):
+        for name in ("CURRENT", "MANIFEST"):
+            store = self.make_store()
+            with self.subTest(file=name):
+                path = next(store.glob(f"{name}*"))
+                damaged = bytearray(path.read_bytes())
+                for i in range(len(damaged)):
+                    damaged[i] ^= 0x5a
+                path.write_bytes(damaged)
+                before = path.read_bytes()
+                self.refused(store, "backup")
+                self.assertEqual(path.read_bytes(), before)
+            shutil.rmtree(store)
+
+    def test_full_disk(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk],
+                               capture_output=True)
+        if mount.returncode:
+            self.skipTest("cannot mount here")
+        self.addCleanup(subprocess.run, ["umount", disk])
+        (disk / "ballast").write_bytes(bytes(60 * 1024))
+        self.refused(disk / "store", "full", "free")
+        os.unlink(disk / "ballast")
+
+
+if __name__ == "__main__":
+    unittest.main()
