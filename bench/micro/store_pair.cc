@@ -69,6 +69,7 @@ StorePair::~StorePair() {
 
 void StorePair::open_raw(const RocksdbOptions& options) {
   const StoreOptions store = make_store_options(options, *rocksdb::Env::Default());
+  std::filesystem::create_directory(options.path);  // RocksDB makes it too, but with a warning
   rocksdb::DB* db = nullptr;
   must(rocksdb::DB::Open(store.db, options.path.string(),
                          {{main_family_name, store.main}, {blocks_family_name, store.blocks}},

@@ -201,14 +201,13 @@ Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
   Bytes resume;
   for (;;) {
     TRY_ASSIGN(ScanPage page, engine_.scan(asked, merge_entry));
-    const bool more = page.resume.has_value();
-    if (more) resume = *page.resume;
-    expect_page(asked, page);
+    expect_page(asked, page);  // before `resume` changes, which asked may refer to
     if (merge.stopped()) break;
-    if (!more) {
+    if (!page.resume) {
       merge.rest();
       break;
     }
+    resume = std::move(*page.resume);
     (request.reverse ? asked.end : asked.begin) = resume;
   }
   return std::move(merge).page();

@@ -1,0 +1,103 @@
+#include "map/latches.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "codec/keyspace_keys.h"
+
+namespace trellis {
+namespace {
+
+constexpr KeyspaceId ks{7};
+
+Bytes raw_key(uint64_t number) { return encode(RawKey{ks, std::to_string(number)}); }
+
+// Latches `scope` from another thread while `blocker` is held: it gets there by itself, or only
+// once the blocker is gone.
+void expect_free(LatchTable& table, const Scope& scope, std::optional<LatchTable::Held>& blocker,
+                 bool free) {
+  std::atomic<bool> got = false;
+  std::thread other([&] {
+    const LatchTable::Held held(table, scope);
+    got = true;
+    got.notify_all();
+  });
+  if (free) {
+    got.wait(false);  // a latch that holds by mistake hangs here, and the test times out
+  } else {
+    // Not proof that it waits, but a latch that does not hold is found almost always.
+    for (int i = 0; i < 2000 && !got; i++) std::this_thread::yield();
+    EXPECT_FALSE(got);
+  }
+  blocker.reset();
+  other.join();
+}
+
+TEST(Latches, ExclusiveKeepsOthersOutSharedDoesNot) {
+  LatchTable table;
+  Scope write = Scope::in(ks);
+  write.exclusive(raw_key(1));
+  Scope read = Scope::in(ks);
+  read.shared(raw_key(1));
+  const Scope all = Scope::all_of(ks);
+  const Scope neighbour = Scope::all_of(KeyspaceId{8});
+
+  struct Case {
+    const Scope& held;
+    const Scope& wanted;
+    bool free;
+  };
+  const Case cases[] = {{write, write, false}, {write, read, false},     {read, write, false},
+                        {read, read, true},    {all, read, false},       {read, all, false},
+                        {all, all, false},     {write, neighbour, true}, {all, neighbour, true}};
+  for (const Case& c : cases) {
+    std::optional<LatchTable::Held> held;
+    held.emplace(table, c.held);
+    SCOPED_TRACE(&c - cases);
+    expect_free(table, c.wanted, held, c.free);
+  }
+}
+
+TEST(Latches, ReleaseLetsOthersIn) {
+  LatchTable table;
+  Scope scope = Scope::in(ks);
+  scope.exclusive(raw_key(1));
+  LatchTable::Held held(table, scope);
+  held.release();
+  std::optional<LatchTable::Held> none;
+  expect_free(table, scope, none, true);
+}
+
+// Many keys per scope, so that names share stripes and orders differ: nobody may wait in a circle,
+// and increments under an exclusive latch may not get lost.
+TEST(Latches, NoDeadlockAndNoLostIncrement) {
+  LatchTable table;
+  constexpr uint64_t keys = 64;
+  constexpr int rounds = 3000;
+  std::vector<uint64_t> counters(keys);
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 1; seed <= 4; seed++)
+    threads.emplace_back([&, seed] {
+      Random random(seed);
+      for (int round = 0; round < rounds; round++) {
+        Scope scope = Scope::in(ks);
+        const uint64_t written = random.below(keys);
+        for (int i = 0; i < 5; i++) scope.shared(raw_key(random.below(keys)));
+        scope.exclusive(raw_key(written));
+        const LatchTable::Held held(table, scope);
+        counters[written]++;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  uint64_t sum = 0;
+  for (uint64_t counter : counters) sum += counter;
+  EXPECT_EQ(sum, 4u * rounds);
+}
+
+}  // namespace
+}  // namespace trellis

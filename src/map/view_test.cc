@@ -1,0 +1,184 @@
+// The view of a transaction against a simple model: reads and scans over its own writes.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "codec/keyspace_keys.h"
+#include "engine/memory_engine.h"
+#include "map/transact.h"
+#include "support/test_seed.h"
+
+namespace trellis {
+namespace {
+
+constexpr KeyspaceId ks{7};
+using Model = std::map<Bytes, Bytes>;
+
+Bytes key_of(uint64_t number) { return encode(RawKey{ks, std::to_string(100 + number)}); }
+
+struct Bounds {
+  Bytes begin;
+  Bytes end;
+};
+
+Bounds random_bounds(Random& random) {
+  const auto [first, last] = keyspace_interval(KeyMode::raw, ks);
+  Bounds bounds{random.one_in(4) ? first : key_of(random.below(40)),
+                random.one_in(4) ? last : key_of(random.below(40))};
+  if (bounds.begin > bounds.end) std::swap(bounds.begin, bounds.end);
+  return bounds;
+}
+
+// All entries of an interval, page by page, as the view gives them.
+std::vector<std::pair<Bytes, Bytes>> scan_all(View& view, Bounds bounds, bool reverse,
+                                              size_t entries_max, size_t bytes_max) {
+  std::vector<std::pair<Bytes, Bytes>> entries;
+  for (;;) {
+    size_t visited = 0;
+    const auto page = view.scan({.begin = bounds.begin,
+                                 .end = bounds.end,
+                                 .reverse = reverse,
+                                 .entries_max = entries_max,
+                                 .bytes_max = bytes_max},
+                                [&](ByteView key, ByteView value) {
+                                  entries.emplace_back(key, value);
+                                  visited++;
+                                  return Visit::go_on;
+                                });
+    EXPECT_TRUE(page.has_value());
+    if (!page) return entries;
+    EXPECT_EQ(page->entries, visited);
+    EXPECT_LE(visited, entries_max);
+    if (!page->resume) return entries;
+    EXPECT_GT(visited, 0u) << "a page that ends early has entries";
+    (reverse ? bounds.end : bounds.begin) = *page->resume;
+  }
+}
+
+std::vector<std::pair<Bytes, Bytes>> expected_entries(const Model& model, const Bounds& bounds,
+                                                      bool reverse) {
+  std::vector<std::pair<Bytes, Bytes>> entries;
+  for (const auto& [key, value] : model)
+    if (key >= bounds.begin && key < bounds.end) entries.emplace_back(key, value);
+  if (reverse) std::reverse(entries.begin(), entries.end());
+  return entries;
+}
+
+void random_step(Random& random, View& view, Model& model) {
+  const Bytes key = key_of(random.below(40));
+  switch (random.below(6)) {
+    case 0:
+    case 1: {
+      const Bytes value = random.bytes(random.below(20));
+      view.put(key, value);
+      model[key] = value;
+      break;
+    }
+    case 2:
+      view.remove(key);
+      model.erase(key);
+      break;
+    case 3: {
+      if (!random.one_in(3)) break;
+      const Bounds bounds = random_bounds(random);
+      view.remove_range(bounds.begin, bounds.end);
+      model.erase(model.lower_bound(bounds.begin), model.lower_bound(bounds.end));
+      break;
+    }
+    case 4: {
+      const Bytes other = key_of(random.below(40));
+      const ByteView keys[] = {key, other, key};
+      Value values[3];
+      ASSERT_TRUE(view.multi_get(keys, values).has_value());
+      for (size_t i = 0; i < 3; i++) {
+        const auto expected = model.find(Bytes(keys[i]));
+        ASSERT_EQ(values[i].found(), expected != model.end());
+        if (values[i].found()) {
+          ASSERT_EQ(values[i].bytes(), expected->second);
+        }
+      }
+      break;
+    }
+    default: {
+      const Bounds bounds = random_bounds(random);
+      const bool reverse = random.one_in(2);
+      ASSERT_EQ(scan_all(view, bounds, reverse, 1 + random.below(8), 1 + random.below(200)),
+                expected_entries(model, bounds, reverse));
+    }
+  }
+}
+
+class ViewModel : public testing::TestWithParam<Way> {};
+
+TEST_P(ViewModel, ReadsItsOwnWrites) {
+  Random random(test_seed(11));
+  MemoryEngine engine;
+  SystemClock clock;
+  Transactor transactor(engine, clock, {.way = GetParam(), .check_scope = true});
+  Model model;
+  for (uint64_t round = 0; round < test_rounds(400); round++) {
+    SCOPED_TRACE(round);
+    Model inside = model;
+    const bool fails = random.one_in(5);
+    const Status status = transactor.transact(Scope::all_of(ks), [&](View& view) -> Status {
+      for (uint64_t steps = random.below(30); steps > 0; steps--) {
+        random_step(random, view, inside);
+        if (testing::Test::HasFatalFailure()) break;
+      }
+      if (fails) return Error{Code::denied, "changed my mind"};
+      return {};
+    });
+    ASSERT_FALSE(HasFatalFailure());
+    ASSERT_EQ(status.has_value(), !fails);
+    if (!fails) model = inside;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(BothWays, ViewModel, testing::Values(Way::latched, Way::expecting),
+                         [](const auto& info) {
+                           return info.param == Way::latched ? "latched" : "expecting";
+                         });
+
+TEST(View, RangesJoin) {
+  MemoryEngine engine;
+  SystemClock clock;
+  Transactor transactor(engine, clock, {.way = {}, .check_scope = true});
+  const Status status = transactor.transact(Scope::all_of(ks), [&](View& view) -> Status {
+    for (uint64_t i = 0; i < 40; i++) view.put(key_of(i), "v");
+    view.remove_range(key_of(10), key_of(20));
+    view.remove_range(key_of(30), key_of(35));
+    view.remove_range(key_of(5), key_of(10));   // touches the first
+    view.remove_range(key_of(15), key_of(32));  // bridges both
+    view.put(key_of(12), "back");
+    const auto [first, last] = keyspace_interval(KeyMode::raw, ks);
+    EXPECT_EQ(scan_all(view, {first, last}, false, 1000, 1000000).size(), 5u + 1 + 5);
+    return {};
+  });
+  EXPECT_TRUE(status.has_value());
+}
+
+TEST(View, AddsAreNotReadBack) {
+  MemoryEngine engine;
+  SystemClock clock;
+  Transactor transactor(engine, clock, {.way = {}, .check_scope = true});
+  const Bytes counter("x\0\0\7krk\0\0", 9);
+  const auto add = [&](View& view) -> Status {
+    view.add(counter, 5);
+    view.add(counter, -2);
+    return {};
+  };
+  ASSERT_TRUE(transactor.transact(Scope::in(ks), add).has_value());
+  Value value;
+  ASSERT_TRUE(engine.get(counter, value).has_value());
+  EXPECT_EQ(to_hex(value.bytes()), "010000000000000003");
+  const Status read = transactor.transact(Scope::all_of(ks), [&](View& view) -> Status {
+    view.add(counter, 1);
+    Value own;
+    return view.get(counter, own);
+  });
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().code, Code::invalid);
+}
+
+}  // namespace
+}  // namespace trellis
