@@ -23,8 +23,10 @@ function(module name)
   see_modules(${name} ${name} ${ARG_DEPS})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_LIBS})
 
-  self_contained_headers(${name} ${ARG_DEPS})
-  links_alone(${name})
+  if(NOT TRELLIS_SANITIZER AND NOT TRELLIS_FUZZ)  # once is enough
+    self_contained_headers(${name} ${ARG_DEPS})
+    links_alone(${name})
+  endif()
   if(tests AND NOT TRELLIS_FUZZ)
     module_test(${name}_test SOURCES ${tests} DEPS ${name} ${ARG_DEPS} ${ARG_LIBS})
   endif()

@@ -1,15 +1,9 @@
 // The cases of bench_micro, by group.
 #pragma once
 
-#include <cstddef>
-
 #include "measure.h"
 
 namespace trellis {
-
-struct Scale {
-  size_t rounds;
-};
 
 void get_cases(const Scale& scale, Report& report);
 void multi_get_cases(const Scale& scale, Report& report);

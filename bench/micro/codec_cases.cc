@@ -52,7 +52,8 @@ void codec_case(const Scale& scale, Report& report) {
       for (const Bytes& key : encoded) decode_or_give_up<T>(key, scratch);
   };
   const Contender contenders[] = {{operations, encode_all}, {operations, decode_all}};
-  const auto costs = alternate(scale.rounds, contenders);
+  Costs costs[2];
+  alternate(scale, contenders, costs);
   const Cost encoding = median(costs[0]);
   const Cost decoding = median(costs[1]);
   fmt::print("{:<34} {:>10.1f} {:>10.1f} {:>10.1f} {:>7.2f} {:>7.2f}\n", T::kind,

@@ -1,8 +1,13 @@
 // bench_micro: what our engine and map cost over raw RocksDB, and what keys cost to write and read.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdio>
+#include <exception>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "cases.h"
 
@@ -26,9 +31,10 @@ struct Group {
   bool chosen = false;
 };
 
-}  // namespace
+constexpr trellis::Scale full_scale{.builds = 7, .rounds = 3, .turns = 16};
+constexpr trellis::Scale quick_scale{.builds = 1, .rounds = 2, .turns = 4};
 
-int main(int argc, char** argv) {
+int run(std::span<const std::string_view> arguments) {
   std::array<Group, 6> groups{{{"get", &trellis::get_cases},
                                {"multi_get", &trellis::multi_get_cases},
                                {"scan", &trellis::scan_cases},
@@ -37,25 +43,39 @@ int main(int argc, char** argv) {
                                {"codec", &trellis::codec_cases}}};
   bool quick = false;
   bool some = false;
-  for (int i = 1; i < argc; i++) {
-    const std::string_view argument = argv[i];
-    bool known = argument == "--quick";
-    quick = quick || known;
+  for (const std::string_view argument : arguments) {
     if (argument == "--help" || argument == "-h") {
       fmt::print("{}", usage);
       return 0;
     }
-    for (Group& group : groups) {
-      if (group.name != argument) continue;
-      group.chosen = some = known = true;
+    if (argument == "--quick") {
+      quick = true;
+      continue;
     }
-    if (!known) trellis::give_up(fmt::format("unknown argument '{}'; see --help", argument));
+    const auto group = std::find_if(groups.begin(), groups.end(),
+                                    [&](const Group& each) { return each.name == argument; });
+    if (group == groups.end())
+      trellis::give_up(fmt::format("unknown argument '{}'; see --help", argument));
+    group->chosen = some = true;
   }
 
-  const trellis::Scale scale{.rounds = quick ? size_t{3} : size_t{31}};
   trellis::Report report(/*judge_time=*/!quick);
-  report.begin_comparisons();
   for (const Group& group : groups)
-    if (group.chosen || !some) group.run(scale, report);
+    if (group.chosen || !some) group.run(quick ? quick_scale : full_scale, report);
   return report.verdict();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+    return run(arguments);
+  } catch (const trellis::GaveUp& gave_up) {
+    fmt::print(stderr, "bench_micro: {}\n", gave_up.why);
+    return 2;
+  } catch (const std::exception& error) {  // of the standard library: no folder, no memory
+    fmt::print(stderr, "bench_micro: {}\n", error.what());
+    return 2;
+  }
 }

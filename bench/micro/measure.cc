@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
+#include <utility>
 
 #include "allocations.h"
 
@@ -14,29 +14,42 @@ namespace trellis {
 
 namespace {
 
-// The filters of two stores let different absent keys through, and reading one for nothing
-// allocates: no more than that may differ.
-constexpr double extra_allocations_max = 0.1;
-
 double cpu_ns(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-Cost measure(const Contender& contender, size_t round) {
-  // Our engine switches RocksDB's counters off in its threads; without them raw RocksDB is faster
-  // too, and that is the one to be compared with.
-  rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
-  const uint64_t allocations = allocations_of_this_thread();
-  const double process_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
-  const double thread_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-  contender.run(round);
-  const auto operations = static_cast<double>(contender.operations);
-  return {(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - thread_ns) / operations,
-          (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - process_ns) / operations,
-          static_cast<double>(allocations_of_this_thread() - allocations) / operations};
-}
+// The turns of one contender in one round.
+class Turns {
+ public:
+  void run(const Contender& contender, size_t turn) {
+    // Our engine switches RocksDB's counters off in its threads; without them raw RocksDB is faster
+    // too, and that is the one to be compared with.
+    rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
+    const uint64_t allocations = allocations_of_this_thread();
+    const double process_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+    const double thread_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    contender.run(turn);
+    const double thread_end_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    process_ns_ += cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - process_ns;
+    allocations_ += static_cast<double>(allocations_of_this_thread() - allocations);
+    thread_ns_.push_back(thread_end_ns - thread_ns);  // allocates, so it comes last
+  }
+
+  Cost per_operation(const Contender& contender) {
+    std::sort(thread_ns_.begin(), thread_ns_.end());
+    const auto turns = static_cast<double>(thread_ns_.size());
+    const auto operations = static_cast<double>(contender.operations);
+    return {thread_ns_[thread_ns_.size() / 4] / operations, process_ns_ / turns / operations,
+            allocations_ / turns / operations};
+  }
+
+ private:
+  std::vector<double> thread_ns_;
+  double process_ns_ = 0;
+  double allocations_ = 0;
+};
 
 double median_of(const Costs& costs, double Cost::*figure) {
   std::vector<double> numbers;
@@ -47,16 +60,21 @@ double median_of(const Costs& costs, double Cost::*figure) {
 
 }  // namespace
 
-std::vector<Costs> alternate(size_t rounds, std::span<const Contender> contenders) {
-  std::vector<Costs> costs(contenders.size());
-  for (const Contender& contender : contenders) contender.run(0);
-  for (size_t round = 1; round <= rounds; round++) {
-    for (size_t turn = 0; turn < contenders.size(); turn++) {
-      const size_t at = (round + turn) % contenders.size();
-      costs[at].push_back(measure(contenders[at], round));
+void alternate(const Scale& scale, std::span<const Contender> contenders, std::span<Costs> costs) {
+  size_t number = 0;
+  for (const Contender& contender : contenders) contender.run(number);  // warms up
+  for (size_t round = 0; round < scale.rounds; round++) {
+    std::vector<Turns> turns(contenders.size());
+    for (size_t turn = 0; turn < scale.turns; turn++) {
+      number++;
+      for (size_t i = 0; i < contenders.size(); i++) {
+        const size_t at = (number + i) % contenders.size();
+        turns[at].run(contenders[at], number);
+      }
     }
+    for (size_t i = 0; i < contenders.size(); i++)
+      costs[i].push_back(turns[i].per_operation(contenders[i]));
   }
-  return costs;
 }
 
 Spread spread(std::vector<double> numbers) {
@@ -76,18 +94,13 @@ void must(const Status& status) {
   if (!status.has_value()) give_up(to_string(status.error()));
 }
 
-void give_up(std::string_view why) {
-  fmt::print(stderr, "bench_micro: {}\n", why);
-  std::exit(2);
-}
+void give_up(std::string_view why) { throw GaveUp{std::string(why)}; }
 
-void Report::begin_comparisons() {
-  fmt::print("{:<34} {:>10} {:>10} {:>6} {:>12} {:>7} {:>7}  {}\n", "CPU per operation", "ours ns",
-             "raw ns", "ratio", "min..max", "allocs", "raw", "target");
-}
-
-void Report::compare(std::string_view name, const Costs& ours, const Costs& raw,
-                     const Target& target) {
+void Report::compare(std::string_view name, const Duel& duel, const Target& target) {
+  if (!std::exchange(header_printed_, true))
+    fmt::print("{:<34} {:>10} {:>10} {:>6} {:>12} {:>7} {:>7}  {}\n", "CPU per operation",
+               "ours ns", "raw ns", "ratio", "min..max", "allocs", "raw", "target");
+  const auto& [ours, raw] = duel;
   std::vector<double> ratios;
   for (size_t i = 0; i < ours.size(); i++) ratios.push_back(ours[i].thread_ns / raw[i].thread_ns);
   const Spread ratio = spread(std::move(ratios));
@@ -96,7 +109,7 @@ void Report::compare(std::string_view name, const Costs& ours, const Costs& raw,
   const double extra_allocations = our_cost.allocations - raw_cost.allocations;
 
   std::string wanted = target.ratio_max ? fmt::format("<= {:.2f}", *target.ratio_max) : "";
-  if (target.no_extra_allocations) wanted += ", no extra allocs";
+  if (target.extra_allocations_max) wanted += ", no extra allocs";
   fmt::print("{:<34} {:>10.0f} {:>10.0f} {:>6.3f} {:>5.2f}..{:<5.2f} {:>7.2f} {:>7.2f}  {}\n", name,
              our_cost.thread_ns, raw_cost.thread_ns, ratio.median, ratio.min, ratio.max,
              our_cost.allocations, raw_cost.allocations, wanted);
@@ -105,7 +118,7 @@ void Report::compare(std::string_view name, const Costs& ours, const Costs& raw,
   if (target.ratio_max && judge_time_ && ratio.median > *target.ratio_max)
     failures_.push_back(
         fmt::format("{}: {:.3f} times raw, over {:.2f}", name, ratio.median, *target.ratio_max));
-  if (target.no_extra_allocations && extra_allocations > extra_allocations_max)
+  if (target.extra_allocations_max && extra_allocations > *target.extra_allocations_max)
     failures_.push_back(fmt::format("{}: {:.2f} extra allocations", name, extra_allocations));
 }
 
@@ -116,7 +129,8 @@ void Report::expect(std::string_view name, bool met, std::string_view detail) {
 }
 
 void Report::expect_time(std::string_view name, bool met, std::string_view detail) {
-  expect(name, met || !judge_time_, detail);
+  if (judge_time_) return expect(name, met, detail);
+  fmt::print("{:<34} not judged: {}\n", name, detail);
 }
 
 void Report::expect_no_allocations(std::string_view name, double allocations) {

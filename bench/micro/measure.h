@@ -1,10 +1,14 @@
 // Measures contenders in turns and judges what they cost.
 //
-// CPU time, not time: the machine may be shared. All contenders of a case run in every round, in an
-// order that rotates, and a figure that is judged is the median over the rounds of what one round
-// says. So a slow moment hits everybody, or one round only.
+// CPU time, not time: the machine may be shared, and then CPU time is noisy too, for others empty
+// the caches. So turns are shorter than a time slice, and those of all contenders alternate. A
+// round's figure is the lower quartile of its turns, for noise only ever adds. Stores are built
+// anew several times, for two builds of the same data differ by some percent: skip lists are
+// random, and so is where memory lies. What is judged is the median over the rounds of all builds
+// of what each round says.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -26,14 +30,23 @@ struct Cost {
 
 struct Contender {
   size_t operations;  // in one turn
-  FunctionRef<void(size_t round)> run;
+  FunctionRef<void(size_t turn)> run;
+};
+
+struct Scale {
+  size_t builds;
+  size_t rounds;  // of each build
+  size_t turns;   // of each contender in each round
 };
 
 // The costs of one contender, by round.
 using Costs = std::vector<Cost>;
 
-// After an unmeasured round.
-std::vector<Costs> alternate(size_t rounds, std::span<const Contender> contenders);
+// Appends to costs, which has one for each contender, the rounds of one build.
+void alternate(const Scale& scale, std::span<const Contender> contenders, std::span<Costs> costs);
+
+// Ours and raw.
+using Duel = std::array<Costs, 2>;
 
 struct Spread {
   double median;
@@ -47,13 +60,16 @@ Cost median(const Costs& costs);
 // Makes the compiler believe that somebody looks at it.
 inline void keep(const void* pointer) { asm volatile("" : : "r"(pointer) : "memory"); }
 
-// A benchmark that cannot do what it measures ends.
-void must(const Status& status);
+// A benchmark that cannot do what it measures ends: main catches it, so that folders are removed.
+struct GaveUp {
+  std::string why;
+};
 [[noreturn]] void give_up(std::string_view why);
+void must(const Status& status);
 
 struct Target {
   std::optional<double> ratio_max;
-  bool no_extra_allocations = false;
+  std::optional<double> extra_allocations_max;
 };
 
 // Prints as the cases come in and remembers what missed its target.
@@ -62,8 +78,7 @@ class Report {
   // Of a quick run only what does not depend on time is judged.
   explicit Report(bool judge_time) : judge_time_(judge_time) {}
 
-  void begin_comparisons();
-  void compare(std::string_view name, const Costs& ours, const Costs& raw, const Target& target);
+  void compare(std::string_view name, const Duel& duel, const Target& target);
   void expect(std::string_view name, bool met, std::string_view detail);
   // Like expect, but only where time is judged.
   void expect_time(std::string_view name, bool met, std::string_view detail);
@@ -74,7 +89,8 @@ class Report {
   int verdict() const;
 
  private:
-  bool judge_time_;
+  const bool judge_time_;
+  bool header_printed_ = false;
   std::vector<std::string> failures_;
 };
 

@@ -8,7 +8,7 @@ namespace trellis {
 
 namespace {
 
-constexpr size_t operations = 3'000;
+constexpr size_t operations = 200;
 
 void read(Engine& engine, ByteView key, Value& value) {
   must(engine.get(key, value));
@@ -28,28 +28,26 @@ Spread added_gets(const Costs& transact, const Costs& parts, const Costs& get) {
   return spread(std::move(added));
 }
 
-}  // namespace
-
 // Keys are in the memtable, where a get costs least: the strictest state. The scope is part of
 // what a transaction costs, so each makes its own.
-void transact_cases(const Scale& scale, Report& report) {
+void run_transactions(const Scale& scale, std::span<Costs> costs) {
   const Dataset data(20'000, 100);
   StorePair stores(data);
   Engine& engine = stores.ours();
   Transactor transactor(engine, stores.clock(), {.way = Way::latched});
   Value value;
-  const auto each = [&](size_t round, auto&& run) {
-    for (size_t i = 0; i < operations; i++) run(data.pick(round * operations + i));
+  const auto each = [&](size_t turn, auto&& run) {
+    for (size_t i = 0; i < operations; i++) run(data.pick(turn * operations + i));
   };
 
-  const auto get = [&](size_t round) {
-    each(round, [&](size_t index) { read(engine, data.key(index), value); });
+  const auto get = [&](size_t turn) {
+    each(turn, [&](size_t index) { read(engine, data.key(index), value); });
   };
   Commit commit;
   const Commit* const commits[] = {&commit};
   Status outcomes[1];
-  const auto parts = [&](size_t round) {
-    each(round, [&](size_t index) {
+  const auto parts = [&](size_t turn) {
+    each(turn, [&](size_t index) {
       read(engine, data.key(index), value);
       commit.writes.clear();
       commit.writes.put(data.key(index), data.value(index));
@@ -57,8 +55,8 @@ void transact_cases(const Scale& scale, Report& report) {
       must(outcomes[0]);
     });
   };
-  const auto get_put = [&](size_t round) {
-    each(round, [&](size_t index) {
+  const auto get_put = [&](size_t turn) {
+    each(turn, [&](size_t index) {
       const ByteView key = data.key(index);
       must(transactor.transact(Scope::in(bench_keyspace).exclusive(key), [&](View& view) -> Status {
         TRY(view.get(key, value));
@@ -67,8 +65,8 @@ void transact_cases(const Scale& scale, Report& report) {
       }));
     });
   };
-  const auto get_only = [&](size_t round) {
-    each(round, [&](size_t index) {
+  const auto get_only = [&](size_t turn) {
+    each(turn, [&](size_t index) {
       const ByteView key = data.key(index);
       must(transactor.transact(Scope::in(bench_keyspace).shared(key),
                                [&](View& view) { return view.get(key, value); }));
@@ -77,13 +75,21 @@ void transact_cases(const Scale& scale, Report& report) {
 
   const Contender contenders[] = {
       {operations, get}, {operations, parts}, {operations, get_put}, {operations, get_only}};
-  const auto costs = alternate(scale.rounds, contenders);
+  alternate(scale, contenders, costs);
+}
+
+}  // namespace
+
+void transact_cases(const Scale& scale, Report& report) {
+  std::array<Costs, 4> costs;
+  for (size_t build = 0; build < scale.builds; build++) run_transactions(scale, costs);
+  const auto& [get, parts, get_put, get_only] = costs;
   fmt::print("\n{:<34} {:>10} {:>35}\n", "Transactions, latched", "ns", "allocs");
-  print("get", costs[0]);
-  print("get, then commit of 1 put", costs[1]);
-  print("transact of get and put", costs[2]);
-  print("transact of get", costs[3]);
-  const Spread added = added_gets(costs[2], costs[1], costs[0]);
+  print("get", get);
+  print("get, then commit of 1 put", parts);
+  print("transact of get and put", get_put);
+  print("transact of get", get_only);
+  const Spread added = added_gets(get_put, parts, get);
   report.expect_time("transact over its parts", added.median < 1,
                      fmt::format("adds {:.2f} gets ({:.2f}..{:.2f}), target < 1", added.median,
                                  added.min, added.max));

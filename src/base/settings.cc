@@ -64,7 +64,8 @@ constexpr SettingSpec specs_of_server[] = {
 };
 
 constexpr OtherVariable other_variables_all[] = {
-    {"TRELLIS_TEST_SCALE", "For tests: how much longer than usual the randomized ones run"},
+    {"TRELLIS_TEST_SCALE", "For tests: quick or long, how much the random ones try"},
+    {"TRELLIS_TEST_SEED", "For tests: the seed of the random ones"},
 };
 
 constexpr std::string_view variable_prefix = "TRELLIS_";

@@ -56,6 +56,7 @@ struct CommitTicket {
   uint64_t value = 0;
 };
 
+// REQUIRES: entries_max > 0. A begin at or after the end is an empty interval, not an error.
 struct ScanRequest {
   ByteView begin = {};
   ByteView end = {};  // exclusive; empty: to the end of the map
@@ -74,7 +75,8 @@ struct ScanPage {
 };
 
 enum class Visit : bool { go_on, stop };
-// The views die when the visitor returns. A visitor must not call the engine.
+// The views die when the visitor returns. A visitor must not call the engine. A scan that fails
+// may have visited entries before; they are of one instant all the same.
 using ScanVisitor = FunctionRef<Visit(ByteView key, ByteView value)>;
 
 // File data beside the map (codec/fs_keys.h, scope 2). Each block changes atomically, blocks among

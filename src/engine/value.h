@@ -69,15 +69,15 @@ class Value {
     ByteView (*bytes)(const void*);
   };
   template <class Pin>
-  static constexpr PinKind pin_kind{
-      [](void* pin) { static_cast<Pin*>(pin)->~Pin(); },
-      [](void* to, void* from) {
-        new (to) Pin(std::move(*static_cast<Pin*>(from)));
-        static_cast<Pin*>(from)->~Pin();
-      },
-      [](const void* pin) {
-        return ByteView(static_cast<const Pin*>(pin)->data(), static_cast<const Pin*>(pin)->size());
-      }};
+  static constexpr PinKind pin_kind{[](void* pin) { static_cast<Pin*>(pin)->~Pin(); },
+                                    [](void* to, void* from) {
+                                      new (to) Pin(std::move(*static_cast<Pin*>(from)));
+                                      static_cast<Pin*>(from)->~Pin();
+                                    },
+                                    [](const void* pin) {
+                                      return ByteView(static_cast<const Pin*>(pin)->data(),
+                                                      static_cast<const Pin*>(pin)->size());
+                                    }};
 
   void drop_pin() {
     if (kind_ != nullptr) kind_->destroy(storage_);

@@ -1,6 +1,6 @@
 // The writes of one commit, in order, in one buffer. Later writes win over earlier ones.
 //
-//   | op u8 | key length u32 | value length u32 | key | value |   repeated, host byte order:
+//   | key length u32 | value length u32 | op u8, padded | key | value |   repeated, host byte order:
 //
 // the buffer never leaves the process. A range delete has its end in place of the value, an add
 // its 8-byte delta.

@@ -65,12 +65,25 @@ void View::expect_value(ByteView key, const Value& value) {
       {.begin = Bytes(key), .end = std::nullopt, .seen = engine_.evidence(value)});
 }
 
+namespace {
+
+Error added_to(ByteView key) {
+  return {Code::invalid, fmt::format("{} was added to in this transaction and cannot be read in it",
+                                     pretty_key(key))};
+}
+
+}  // namespace
+
 Status View::check_read(ByteView key) const {
   if (check_scope_ && !scope_.allows_read(key)) return violation("read", key);
-  if (!adds_.empty() && adds_.contains(key))
-    return Error{Code::invalid, fmt::format("{} was added to in this transaction and cannot be "
-                                            "read in it",
-                                            pretty_key(key))};
+  if (!adds_.empty() && adds_.contains(key)) return added_to(key);
+  return {};
+}
+
+Status View::check_scan(ByteView begin, ByteView end) const {
+  if (check_scope_ && !scope_.allows_scan(begin, end)) return violation("scan", begin);
+  const auto add = adds_.lower_bound(begin);
+  if (add != adds_.end() && before_end(add->first, end)) return added_to(add->first);
   return {};
 }
 
@@ -102,6 +115,7 @@ bool View::overlays(ByteView begin, ByteView end) const {
 
 void View::expect_page(const ScanRequest& request, ScanPage& page) {
   if (way_ != Way::expecting) return;
+  if (!request.end.empty() && request.begin >= request.end) return;  // nothing can lie in it
   Expectation expected{.begin = Bytes(request.begin), .end = Bytes(request.end), .seen = {}};
   if (page.resume && !request.reverse) expected.end = *page.resume;
   if (page.resume && request.reverse) expected.begin = *page.resume;
@@ -185,8 +199,7 @@ class View::Merge {
 };
 
 Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
-  if (check_scope_ && !scope_.allows_scan(request.begin, request.end))
-    return Error(violation("scan", request.begin).error());
+  TRY(check_scan(request.begin, request.end));
   ScanRequest asked = request;
   asked.want_evidence = way_ == Way::expecting;
   if (!overlays(request.begin, request.end)) {
@@ -217,6 +230,7 @@ Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
 
 void View::put(ByteView key, ByteView value) {
   if (check_scope_ && !scope_.allows_write(key)) note_violation("put", key);
+  forget_add(key);
   const auto point = points_.lower_bound(key);
   if (point != points_.end() && point->first == key)
     point->second.value = Bytes(value);
@@ -226,6 +240,7 @@ void View::put(ByteView key, ByteView value) {
 
 void View::remove(ByteView key) {
   if (check_scope_ && !scope_.allows_write(key)) note_violation("remove", key);
+  forget_add(key);
   points_[Bytes(key)].value = std::nullopt;
 }
 
@@ -234,6 +249,7 @@ void View::remove_range(ByteView begin, ByteView end) {
     note_violation("remove_range", begin);
   if (!end.empty() && begin >= end) return;
   points_.erase(points_.lower_bound(begin), end.empty() ? points_.end() : points_.lower_bound(end));
+  adds_.erase(adds_.lower_bound(begin), end.empty() ? adds_.end() : adds_.lower_bound(end));
   // Joined with every range that it touches, so that ranges stay disjoint.
   Bytes from(begin);
   Bytes to(end);
@@ -255,6 +271,12 @@ void View::add(ByteView key, int64_t delta) {
   adds_[Bytes(key)] += delta;
 }
 
+// An add before a put or remove of the same key has no effect; one after it has.
+void View::forget_add(ByteView key) {
+  if (adds_.empty()) return;
+  if (const auto add = adds_.find(key); add != adds_.end()) adds_.erase(add);
+}
+
 // Ranges first: a key that was put after its range was removed is in points_.
 void View::build_commit(Commit& commit) {
   for (const auto& [begin, end] : ranges_) commit.writes.remove_range(begin, end);
@@ -269,6 +291,17 @@ void View::build_commit(Commit& commit) {
 }
 
 // --- transact ---
+
+namespace {
+
+// Where nothing was written nothing is half known: the reads could not be validated.
+Status not_validated(const Status& outcome) {
+  Error error = outcome.error();
+  if (error.code == Code::maybe) error.code = Code::unavailable;
+  return error;
+}
+
+}  // namespace
 
 Transactor::Transactor(Engine& engine, Clock& clock, TransactOptions options)
     : engine_(engine),
@@ -286,22 +319,20 @@ Transactor::~Transactor() = default;
 Status Transactor::transact(const Scope& scope, FunctionRef<Status(View&)> fn,
                             Durability durability) {
   for (unsigned attempt_number = 1;; attempt_number++) {
-    Status status = attempt(scope, fn, durability);
-    const bool conflict = !status && status.error().code == Code::conflict;
-    if (!conflict || way_ != Way::expecting || attempt_number == transact_attempts_max)
-      return status;
+    Attempt done = attempt(scope, fn, durability);
+    if (!done.conflict || attempt_number == transact_attempts_max) return std::move(done.status);
     back_off(attempt_number);
   }
 }
 
-Status Transactor::attempt(const Scope& scope, FunctionRef<Status(View&)> fn,
-                           Durability durability) {
+Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(View&)> fn,
+                                        Durability durability) {
   std::optional<LatchTable::Held> held;
   if (way_ == Way::latched) held.emplace(*latches_, scope);
 
   View view(engine_, scope, way_, check_scope_);
-  const Status answer = fn(view);
-  if (!view.violated_) return view.violated_;
+  Status answer = fn(view);
+  if (!view.violated_) return {std::move(view.violated_)};
 
   Commit commit;
   commit.durability = durability;
@@ -310,21 +341,24 @@ Status Transactor::attempt(const Scope& scope, FunctionRef<Status(View&)> fn,
     view.build_commit(commit);
   else
     commit.expectations = std::move(view.expectations_);
+  const bool writes = !commit.writes.empty();
 
+  // A reader waits for what it has read, a writer for what it has written.
   CommitTicket ticket = engine_.last_ticket();
-  if (!commit.writes.empty() || !commit.expectations.empty()) {
+  if (writes || !commit.expectations.empty()) {
     const Commit* const commits[] = {&commit};
     Status outcomes[1];
     ticket = engine_.commit_many(commits, outcomes);
-    if (!outcomes[0]) return outcomes[0];
+    if (!outcomes[0]) {
+      const bool conflict = outcomes[0].error().code == Code::conflict;
+      return {writes ? std::move(outcomes[0]) : not_validated(outcomes[0]), conflict};
+    }
   }
   held.reset();  // the order is fixed; the disk may take its time
-  if (!answer) return answer;
-  if (durability == Durability::always) {
-    if (auto durable = engine_.wait_durable(ticket); !durable)
-      return Error{Code::maybe, durable.error().message};
-  }
-  return {};
+  if (answer && durability == Durability::always)
+    if (const Status durable = engine_.wait_durable(ticket); !durable)
+      return {Error{writes ? Code::maybe : Code::unavailable, durable.error().message}};
+  return {std::move(answer)};
 }
 
 // Longer with every attempt, and unlike for any two threads.

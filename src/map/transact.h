@@ -1,10 +1,10 @@
 // transact: the one way in which models change the map, the same on every engine.
 //
-//   Status status = transactor.transact(Scope::in(keyspace).exclusive(key), [&](View& view) {
+//   Status status = transactor.transact(Scope::in(keyspace).exclusive(key), [&](View& view) -> Status {
 //     Value value;
 //     TRY(view.get(key, value));
 //     view.put(key, next(value));
-//     return Status();
+//     return {};
 //   });
 //
 // The function sees the map with its own writes on top, and may run several times: it must have no
@@ -69,10 +69,12 @@ class View {
   // True if the transaction's own writes decide the key; then `value` holds what they say.
   bool read_own(ByteView key, Value& value) const;
   Status check_read(ByteView key) const;
+  Status check_scan(ByteView begin, ByteView end) const;
   void expect_value(ByteView key, const Value& value);
   void expect_page(const ScanRequest& request, ScanPage& page);
   Status violation(const char* what, ByteView key) const;
   void note_violation(const char* what, ByteView key);
+  void forget_add(ByteView key);
   void build_commit(Commit& commit);
 
   Engine& engine_;
@@ -105,7 +107,11 @@ class Transactor {
   Way way() const { return way_; }
 
  private:
-  Status attempt(const Scope& scope, FunctionRef<Status(View&)> fn, Durability durability);
+  struct Attempt {
+    Status status;
+    bool conflict = false;  // the commit's, not one that fn returned
+  };
+  Attempt attempt(const Scope& scope, FunctionRef<Status(View&)> fn, Durability durability);
   void back_off(unsigned attempt);
 
   Engine& engine_;

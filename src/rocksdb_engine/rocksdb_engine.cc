@@ -43,7 +43,7 @@ const Bytes& beyond_all_keys() {
 
 // RocksDB and what it needs to live, in the order in which it goes down.
 struct Database {
-  Database() = default;
+  explicit Database(const std::string& path) : logs(path) {}
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
   ~Database() {
@@ -303,9 +303,15 @@ Status Store::compact() {
   return {};
 }
 
+// One spelling for each folder, so that LogFiles knows its own: without . and .. and an end slash.
+std::string store_path(const std::filesystem::path& given) {
+  const std::filesystem::path path = given.lexically_normal();
+  return (path.has_filename() || !path.has_relative_path() ? path : path.parent_path()).string();
+}
+
 Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, rocksdb::Env& env) {
-  const std::string path = options.path.string();
-  auto database = std::make_unique<Database>();
+  const std::string path = store_path(options.path);
+  auto database = std::make_unique<Database>(path);
   database->env = rocksdb::NewCompositeEnv(
       make_store_file_system(env.GetFileSystem(), database->logs, database->fence));
   database->filter = std::make_unique<WalPrefixFilter>(*database->env, path, database->fence);
@@ -323,6 +329,7 @@ Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, r
     return open_error(status, free_bytes);
   }
   database->db.reset(db);
+  ASSERT(database->logs.count() > 0);  // or nothing would ever be synced
   // Log files of before a crash are gone from now on, whatever happens: check_wals relies on it.
   TRY(sync_folder(env, path));
   return database;
@@ -366,7 +373,7 @@ Result<StoreIdentity> load_or_make_identity(Database& database, const Clock& clo
 
 Result<std::unique_ptr<RocksdbEngine>> open_store(const RocksdbOptions& options) {
   rocksdb::Env& env = options.env != nullptr ? *options.env : *rocksdb::Env::Default();
-  TRY(prepare_data_directory(env, options.path.string(), options.create_if_missing));
+  TRY(prepare_data_directory(env, store_path(options.path), options.create_if_missing));
   TRY_ASSIGN(std::unique_ptr<Database> database, open_database(options, env));
   TRY_ASSIGN(const StoreIdentity identity, load_or_make_identity(*database, options.clock));
   return std::make_unique<Store>(std::move(database), options, identity);

@@ -1,6 +1,7 @@
 #include "rocksdb_engine/store_file_system.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/assert.h"
@@ -53,8 +54,8 @@ class StoreFileSystem final : public rocksdb::FileSystemWrapper {
                            rocksdb::IODebugContext* debug) override {
     if (fence_.is_shut()) return refused(name);
     IOStatus status = target()->NewWritableFile(name, options, file, debug);
-    if (status.ok() && name.ends_with(".log")) {
-      auto state = logs_.opened(*target(), name, **file);
+    if (status.ok() && logs_.is_log(name)) {
+      auto state = logs_.opened(*target(), **file);
       *file = std::make_unique<LogFile>(std::move(*file), std::move(state), logs_);
     }
     return status;
@@ -81,15 +82,22 @@ class StoreFileSystem final : public rocksdb::FileSystemWrapper {
 
 }  // namespace
 
+size_t LogFiles::count() {
+  const std::lock_guard lock(mutex_);
+  return open_.size();
+}
+
+bool LogFiles::is_log(const std::string& path) const {
+  return path.ends_with(".log") && std::filesystem::path(path).parent_path() == folder_;
+}
+
 std::shared_ptr<LogFiles::File> LogFiles::opened(rocksdb::FileSystem& files,
-                                                 const std::string& path,
                                                  rocksdb::FSWritableFile& target) {
   ASSERT(target.IsSyncThreadSafe());  // it is synced while RocksDB writes
   auto file = std::make_shared<File>();
   file->target = &target;
   const std::lock_guard lock(mutex_);
-  files_ = &files;
-  unsynced_folder_ = path.substr(0, path.rfind('/'));
+  unsynced_ = &files;
   open_.push_back(file);
   return file;
 }
@@ -119,15 +127,15 @@ IOStatus LogFiles::sync() {
 }
 
 IOStatus LogFiles::sync_folder() {
-  std::string folder;
+  rocksdb::FileSystem* files = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    folder = std::exchange(unsynced_folder_, {});
+    files = std::exchange(unsynced_, nullptr);
   }
-  if (folder.empty()) return IOStatus::OK();
-  std::unique_ptr<rocksdb::FSDirectory> directory;
-  IOStatus status = files_->NewDirectory(folder, rocksdb::IOOptions(), &directory, nullptr);
-  if (status.ok()) status = directory->Fsync(rocksdb::IOOptions(), nullptr);
+  if (files == nullptr) return IOStatus::OK();
+  std::unique_ptr<rocksdb::FSDirectory> folder;
+  IOStatus status = files->NewDirectory(folder_, rocksdb::IOOptions(), &folder, nullptr);
+  if (status.ok()) status = folder->Fsync(rocksdb::IOOptions(), nullptr);
   return status;
 }
 

@@ -31,8 +31,11 @@ class WriteFence {
 // Any thread may make any call.
 class LogFiles {
  public:
+  explicit LogFiles(std::string folder) : folder_(std::move(folder)) {}
+
   // Makes durable what was written to the logs before the call, and that the files are there.
   rocksdb::IOStatus sync();
+  size_t count();  // of those that are open
 
   // For the file system.
   struct File {
@@ -40,17 +43,17 @@ class LogFiles {
     rocksdb::FSWritableFile* target = nullptr;  // null: closed
     std::atomic<bool> dirty{false};
   };
-  std::shared_ptr<File> opened(rocksdb::FileSystem& files, const std::string& path,
-                               rocksdb::FSWritableFile& target);
+  bool is_log(const std::string& path) const;  // and not one that a checkpoint copies
+  std::shared_ptr<File> opened(rocksdb::FileSystem& files, rocksdb::FSWritableFile& target);
   void closed(const std::shared_ptr<File>& file);
 
  private:
   rocksdb::IOStatus sync_folder();
 
+  const std::string folder_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<File>> open_;
-  rocksdb::FileSystem* files_ = nullptr;
-  std::string unsynced_folder_;  // empty: no log was created since the last sync
+  rocksdb::FileSystem* unsynced_ = nullptr;  // set if a log was created since the last sync
 };
 
 // REQUIRES: both outlive the file system and all its files.

@@ -279,6 +279,7 @@ TEST_P(AnomalyConformance, IncrementsOfManyThreadsAllCount) {
       for (int i = 0; i < increments; i++) {
         EXPECT_OK(run(t, scope, [&](View& view) -> Status {
           TRY_ASSIGN(const int64_t number, read_number(view, raw("n")));
+          std::this_thread::yield();  // so that others come in between, if they can
           view.put(raw("n"), std::to_string(number + 1));
           return {};
         }));

@@ -70,6 +70,7 @@ class Workload {
       const Bytes key = list_key(access.key);
       Value value;
       TRY(view.get(key, value));
+      std::this_thread::yield();  // so that others come in between, if they can
       if (!access.appended) {
         access.list = decode_list(value);
         continue;

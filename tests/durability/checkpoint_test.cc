@@ -61,7 +61,9 @@ TEST_F(Checkpoints, IsOneInstant) {
       Commit both;
       both.writes.put("left", std::to_string(i));
       both.writes.put("right", std::to_string(i));
-      EXPECT_TRUE(commit(**engine, both).has_value());
+      const Status done = commit(**engine, both);
+      EXPECT_TRUE(done.has_value()) << to_string(done.error());
+      if (!done.has_value()) return;
     }
   });
   for (int i = 0; i < 5; i++) {

@@ -75,6 +75,20 @@ TEST_F(Syncs, OneSyncServesAllWhoWait) {
   EXPECT_GE(syncs, 1);
 }
 
+TEST_F(Syncs, HoweverTheFolderIsSpelled) {
+  ASSERT_TRUE(env_->CreateDirIfMissing("/other").ok());
+  for (const char* spelled : {"/store", "/store/", "//store", "/other/../store/.", "/./store//"}) {
+    SCOPED_TRACE(spelled);
+    RocksdbOptions there = options();
+    there.path = spelled;
+    const auto engine = open_rocksdb_engine(there);
+    ASSERT_TRUE(engine.has_value()) << to_string(engine.error());
+    const uint64_t before = log_syncs();
+    ASSERT_TRUE(put(**engine, "a", "1", Durability::always).has_value());
+    EXPECT_EQ(log_syncs(), before + 1);
+  }
+}
+
 TEST_F(Syncs, WhatIsDurableWaitsForNothing) {
   auto engine = open();
   ASSERT_TRUE(put(*engine, "a", "1", Durability::always).has_value());

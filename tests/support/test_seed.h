@@ -1,5 +1,5 @@
 // The seed and the size of a random test. A failure prints its seed; TRELLIS_TEST_SEED runs it
-// again, TRELLIS_TEST_SCALE=quick runs a tenth.
+// again. TRELLIS_TEST_SCALE=quick runs a tenth, =long a hundred times as much.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,14 @@ inline uint64_t test_seed(uint64_t by_default) {
   return seed;
 }
 
-inline bool quick_tests() {
+inline std::string_view test_scale() {
   const char* scale = std::getenv("TRELLIS_TEST_SCALE");
-  return scale != nullptr && std::string_view(scale) == "quick";
+  return scale == nullptr ? "" : scale;
 }
 
-inline uint64_t test_rounds(uint64_t full) { return quick_tests() ? full / 10 : full; }
+inline uint64_t test_rounds(uint64_t full) {
+  if (test_scale() == "quick") return full / 10;
+  return test_scale() == "long" ? full * 100 : full;
+}
 
 }  // namespace trellis
