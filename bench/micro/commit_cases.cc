@@ -55,7 +55,7 @@ void commit_cases(const Scale& scale, Report& report) {
   const Dataset data(20'000, 100);
   Duel puts_100, put_1;
   for (size_t build = 0; build < scale.builds; build++) {
-    StorePair stores(data);
+    StorePair stores(data, build);
     run_commits(scale, puts_100, stores, data, 100, 5);
     run_commits(scale, put_1, stores, data, 1, 200);
   }

@@ -11,13 +11,14 @@
 
 #include "cases.h"
 
+namespace trellis {
 namespace {
 
 constexpr std::string_view usage = R"(Usage: bench_micro [--quick] [group...]
 
 Compares the RocksDB engine with raw RocksDB of the same options on the same data, in turns, by CPU
-time per operation, and judges the medians. Groups: get, multi_get, scan, commit, transact, codec;
-all of them by default.
+time per operation, and judges the medians; a group that misses a target is measured once more.
+Groups: get, multi_get, scan, commit, transact, codec; all of them by default.
 
   --quick   few rounds; only allocations are judged
   --help    this text
@@ -27,20 +28,49 @@ Exit code: 0 if all targets are met, 1 if one is missed, 2 if the benchmark coul
 
 struct Group {
   std::string_view name;
-  void (*run)(const trellis::Scale&, trellis::Report&);
+  void (*run)(const Scale&, Report&);
   bool chosen = false;
 };
 
-constexpr trellis::Scale full_scale{.builds = 7, .rounds = 3, .turns = 16};
-constexpr trellis::Scale quick_scale{.builds = 1, .rounds = 2, .turns = 4};
+constexpr Scale full_scale{.builds = 8, .rounds = 3, .turns = 16};
+constexpr Scale quick_scale{.builds = 1, .rounds = 2, .turns = 4};
+
+// Where code and data come to lie is luck, and now and then costs one side a tenth. What misses a
+// target twice, with other stores the second time, was not unlucky.
+std::vector<Miss> judge(const Group& group, bool quick) {
+  const Scale& scale = quick ? quick_scale : full_scale;
+  Report report(/*judge_time=*/!quick);
+  group.run(scale, report);
+  if (report.misses().empty()) return {};
+  fmt::print("\n{} missed a target: measured again\n", group.name);
+  Report again(/*judge_time=*/!quick);
+  group.run(scale, again);
+  std::vector<Miss> misses = again.misses();
+  std::erase_if(misses, [&](const Miss& miss) {
+    return std::none_of(report.misses().begin(), report.misses().end(),
+                        [&](const Miss& first) { return first.name == miss.name; });
+  });
+  return misses;
+}
+
+int verdict(const std::vector<Miss>& misses, bool quick) {
+  fmt::print("\n");
+  if (misses.empty()) {
+    fmt::print("{}\n", quick ? "All targets met; times were not judged." : "All targets met.");
+    return 0;
+  }
+  fmt::print("Missed:\n");
+  for (const Miss& miss : misses) fmt::print("  {}: {}\n", miss.name, miss.why);
+  return 1;
+}
 
 int run(std::span<const std::string_view> arguments) {
-  std::array<Group, 6> groups{{{"get", &trellis::get_cases},
-                               {"multi_get", &trellis::multi_get_cases},
-                               {"scan", &trellis::scan_cases},
-                               {"commit", &trellis::commit_cases},
-                               {"transact", &trellis::transact_cases},
-                               {"codec", &trellis::codec_cases}}};
+  std::array<Group, 6> groups{{{"get", &get_cases},
+                               {"multi_get", &multi_get_cases},
+                               {"scan", &scan_cases},
+                               {"commit", &commit_cases},
+                               {"transact", &transact_cases},
+                               {"codec", &codec_cases}}};
   bool quick = false;
   bool some = false;
   for (const std::string_view argument : arguments) {
@@ -54,23 +84,26 @@ int run(std::span<const std::string_view> arguments) {
     }
     const auto group = std::find_if(groups.begin(), groups.end(),
                                     [&](const Group& each) { return each.name == argument; });
-    if (group == groups.end())
-      trellis::give_up(fmt::format("unknown argument '{}'; see --help", argument));
+    if (group == groups.end()) give_up(fmt::format("unknown argument '{}'; see --help", argument));
     group->chosen = some = true;
   }
 
-  trellis::Report report(/*judge_time=*/!quick);
-  for (const Group& group : groups)
-    if (group.chosen || !some) group.run(quick ? quick_scale : full_scale, report);
-  return report.verdict();
+  std::vector<Miss> misses;
+  for (const Group& group : groups) {
+    if (some && !group.chosen) continue;
+    const std::vector<Miss> more = judge(group, quick);
+    misses.insert(misses.end(), more.begin(), more.end());
+  }
+  return verdict(misses, quick);
 }
 
 }  // namespace
+}  // namespace trellis
 
 int main(int argc, char** argv) {
   try {
     const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-    return run(arguments);
+    return trellis::run(arguments);
   } catch (const trellis::GaveUp& gave_up) {
     fmt::print(stderr, "bench_micro: {}\n", gave_up.why);
     return 2;

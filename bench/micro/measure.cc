@@ -116,16 +116,15 @@ void Report::compare(std::string_view name, const Duel& duel, const Target& targ
   std::fflush(stdout);
 
   if (target.ratio_max && judge_time_ && ratio.median > *target.ratio_max)
-    failures_.push_back(
-        fmt::format("{}: {:.3f} times raw, over {:.2f}", name, ratio.median, *target.ratio_max));
+    miss(name, fmt::format("{:.3f} times raw, over {:.2f}", ratio.median, *target.ratio_max));
   if (target.extra_allocations_max && extra_allocations > *target.extra_allocations_max)
-    failures_.push_back(fmt::format("{}: {:.2f} extra allocations", name, extra_allocations));
+    miss(name, fmt::format("{:.2f} extra allocations", extra_allocations));
 }
 
 void Report::expect(std::string_view name, bool met, std::string_view detail) {
   fmt::print("{:<34} {}: {}\n", name, met ? "ok" : "MISSED", detail);
   std::fflush(stdout);
-  if (!met) failures_.push_back(fmt::format("{}: {}", name, detail));
+  if (!met) miss(name, std::string(detail));
 }
 
 void Report::expect_time(std::string_view name, bool met, std::string_view detail) {
@@ -134,20 +133,11 @@ void Report::expect_time(std::string_view name, bool met, std::string_view detai
 }
 
 void Report::expect_no_allocations(std::string_view name, double allocations) {
-  if (allocations > 0)
-    failures_.push_back(fmt::format("{}: {:.3f} allocations", name, allocations));
+  if (allocations > 0) miss(name, fmt::format("{:.3f} allocations", allocations));
 }
 
-int Report::verdict() const {
-  if (failures_.empty()) {
-    fmt::print("\n{}\n",
-               judge_time_ ? "All targets met." : "Allocation targets met; times not judged.");
-    return 0;
-  }
-  fmt::print("\n{} missed:\n",
-             failures_.size() == 1 ? "1 target" : fmt::format("{} targets", failures_.size()));
-  for (const std::string& failure : failures_) fmt::print("  {}\n", failure);
-  return 1;
+void Report::miss(std::string_view name, std::string why) {
+  misses_.push_back({std::string(name), std::move(why)});
 }
 
 }  // namespace trellis

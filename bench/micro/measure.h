@@ -72,6 +72,11 @@ struct Target {
   std::optional<double> extra_allocations_max;
 };
 
+struct Miss {
+  std::string name;
+  std::string why;
+};
+
 // Prints as the cases come in and remembers what missed its target.
 class Report {
  public:
@@ -85,13 +90,14 @@ class Report {
   // Prints nothing.
   void expect_no_allocations(std::string_view name, double allocations);
 
-  // Names what failed; the exit code.
-  int verdict() const;
+  const std::vector<Miss>& misses() const { return misses_; }
 
  private:
+  void miss(std::string_view name, std::string why);
+
   const bool judge_time_;
   bool header_printed_ = false;
-  std::vector<std::string> failures_;
+  std::vector<Miss> misses_;
 };
 
 }  // namespace trellis

@@ -167,13 +167,13 @@ void get_cases(const Scale& scale, Report& report) {
   Duel memtable, memtable_absent, cache, cache_absent, cache_large;
   bool all_pinned = true;
   for (size_t build = 0; build < scale.builds; build++) {
-    StorePair stores(data);
+    StorePair stores(data, build);
     run_gets(scale, memtable, stores, data, Keys::present);
     run_gets(scale, memtable_absent, stores, data, Keys::absent);
     stores.settle(data);
     run_gets(scale, cache, stores, data, Keys::present);
     run_gets(scale, cache_absent, stores, data, Keys::absent);
-    StorePair large_stores(large);
+    StorePair large_stores(large, build);
     large_stores.settle(large);
     run_gets(scale, cache_large, large_stores, large, Keys::present);
     all_pinned = all_pinned && pinned(stores, data) && pinned(large_stores, large);
@@ -192,7 +192,7 @@ void multi_get_cases(const Scale& scale, Report& report) {
   const Dataset data(get_entries, small_value_bytes);
   Duel memtable_16, memtable_100, cache_16, cache_100;
   for (size_t build = 0; build < scale.builds; build++) {
-    StorePair stores(data);
+    StorePair stores(data, build);
     run_multi_gets(scale, memtable_16, stores, data, 16);
     run_multi_gets(scale, memtable_100, stores, data, 100);
     stores.settle(data);
@@ -209,7 +209,7 @@ void scan_cases(const Scale& scale, Report& report) {
   const Dataset data(scan_entries, small_value_bytes);
   Duel memtable, memtable_reverse, cache, cache_reverse;
   for (size_t build = 0; build < scale.builds; build++) {
-    StorePair stores(data);
+    StorePair stores(data, build);
     run_scans(scale, memtable, stores, data, false);
     run_scans(scale, memtable_reverse, stores, data, true);
     stores.settle(data);

@@ -6,8 +6,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
+#include <span>
 #include <system_error>
 
+#include "base/function_ref.h"
 #include "base/random.h"
 #include "codec/keyspace_keys.h"
 #include "measure.h"
@@ -25,6 +28,16 @@ constexpr size_t cache_bytes = size_t{512} << 20;
 Bytes data_key(size_t number) {
   const std::string name = fmt::format("item:{:011}", number);
   return encode(RawKey{bench_keyspace, name});
+}
+
+// All indexes in random order, the same every time.
+void for_each_batch(const Dataset& data, FunctionRef<void(std::span<const size_t>)> load) {
+  std::vector<size_t> order(data.entries());
+  std::iota(order.begin(), order.end(), size_t{0});
+  Random random(2);
+  for (size_t i = order.size(); i > 1; i--) std::swap(order[i - 1], order[random.below(i)]);
+  for (size_t i = 0; i < order.size(); i += load_batch_entries)
+    load(std::span(order).subspan(i, std::min(load_batch_entries, order.size() - i)));
 }
 
 }  // namespace
@@ -52,14 +65,10 @@ Dataset::Dataset(size_t entries, size_t value_bytes) : value_bytes_(value_bytes)
   for (size_t& pick : picks_) pick = random.below(entries);
 }
 
-StorePair::StorePair(const Dataset& data) {
-  const RocksdbOptions ours{
-      .path = folder_.path() / "ours", .clock = clock_, .cache_bytes = cache_bytes};
-  auto opened = open_rocksdb_engine(ours);
-  if (!opened.has_value()) give_up(to_string(opened.error()));
-  ours_ = std::move(*opened);
-  open_raw({.path = folder_.path() / "raw", .clock = clock_, .cache_bytes = cache_bytes});
-  load(data);
+StorePair::StorePair(const Dataset& data, size_t build) {
+  if (build % 2 == 0) make_ours(data);
+  make_raw(data);
+  if (build % 2 == 1) make_ours(data);
 }
 
 StorePair::~StorePair() {
@@ -67,33 +76,36 @@ StorePair::~StorePair() {
     raw_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
 }
 
-void StorePair::open_raw(const RocksdbOptions& options) {
-  const StoreOptions store = make_store_options(options, *rocksdb::Env::Default());
-  std::filesystem::create_directory(options.path);  // RocksDB makes it too, but with a warning
+void StorePair::make_ours(const Dataset& data) {
+  auto opened = open_rocksdb_engine(
+      {.path = folder_.path() / "ours", .clock = clock_, .cache_bytes = cache_bytes});
+  if (!opened.has_value()) give_up(to_string(opened.error()));
+  ours_ = std::move(*opened);
+  Commit batch;
+  for_each_batch(data, [&](std::span<const size_t> indexes) {
+    batch.writes.clear();
+    for (const size_t index : indexes) batch.writes.put(data.key(index), data.value(index));
+    must(commit(*ours_, batch));
+  });
+}
+
+void StorePair::make_raw(const Dataset& data) {
+  const std::filesystem::path path = folder_.path() / "raw";
+  const StoreOptions store = make_store_options(
+      {.path = path, .clock = clock_, .cache_bytes = cache_bytes}, *rocksdb::Env::Default());
+  std::filesystem::create_directory(path);  // RocksDB makes it too, but with a warning
   rocksdb::DB* db = nullptr;
-  must(rocksdb::DB::Open(store.db, options.path.string(),
+  must(rocksdb::DB::Open(store.db, path.string(),
                          {{main_family_name, store.main}, {blocks_family_name, store.blocks}},
                          &families_, &db));
   raw_.reset(db);
-}
-
-void StorePair::load(const Dataset& data) {
-  std::vector<size_t> order(data.entries());
-  for (size_t i = 0; i < order.size(); i++) order[i] = i;
-  Random random(2);
-  for (size_t i = order.size(); i > 1; i--) std::swap(order[i - 1], order[random.below(i)]);
-
-  Commit ours;
-  rocksdb::WriteBatch raw;
-  for (size_t i = 0; i < order.size(); i++) {
-    ours.writes.put(data.key(order[i]), data.value(order[i]));
-    must(raw.Put(families_[0], slice(data.key(order[i])), slice(data.value(order[i]))));
-    if (i + 1 < order.size() && ours.writes.count() < load_batch_entries) continue;
-    must(commit(*ours_, ours));
-    must(raw_->Write({}, &raw));
-    ours.writes.clear();
-    raw.Clear();
-  }
+  rocksdb::WriteBatch batch;
+  for_each_batch(data, [&](std::span<const size_t> indexes) {
+    batch.Clear();
+    for (const size_t index : indexes)
+      must(batch.Put(families_[0], slice(data.key(index)), slice(data.value(index))));
+    must(raw_->Write({}, &batch));
+  });
 }
 
 void StorePair::settle(const Dataset& data) {

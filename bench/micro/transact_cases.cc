@@ -30,9 +30,9 @@ Spread added_gets(const Costs& transact, const Costs& parts, const Costs& get) {
 
 // Keys are in the memtable, where a get costs least: the strictest state. The scope is part of
 // what a transaction costs, so each makes its own.
-void run_transactions(const Scale& scale, std::span<Costs> costs) {
+void run_transactions(const Scale& scale, size_t build, std::span<Costs> costs) {
   const Dataset data(20'000, 100);
-  StorePair stores(data);
+  StorePair stores(data, build);
   Engine& engine = stores.ours();
   Transactor transactor(engine, stores.clock(), {.way = Way::latched});
   Value value;
@@ -82,7 +82,7 @@ void run_transactions(const Scale& scale, std::span<Costs> costs) {
 
 void transact_cases(const Scale& scale, Report& report) {
   std::array<Costs, 4> costs;
-  for (size_t build = 0; build < scale.builds; build++) run_transactions(scale, costs);
+  for (size_t build = 0; build < scale.builds; build++) run_transactions(scale, build, costs);
   const auto& [get, parts, get_put, get_only] = costs;
   fmt::print("\n{:<34} {:>10} {:>35}\n", "Transactions, latched", "ns", "allocs");
   print("get", get);

@@ -20,8 +20,10 @@ KeyKind make_kind(const KeyEntry<T>& entry) {
           .explain = &explain<T>,
           .encode = [](const TextFields& fields) -> Result<Bytes> {
             TextArena arena;
-            TRY_ASSIGN(const T record, parse<T>(fields, arena));
-            return encode(record);
+            T record{};
+            const layout_detail::Items& items = layout_detail::items_of<T>();
+            TRY(layout_detail::parse_items(items, fields, arena, &record));
+            return layout_detail::encode_items(items, &record);
           }};
 }
 

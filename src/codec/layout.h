@@ -228,21 +228,17 @@ void append_record(Bytes& out, const T& record) {
   for_each_item<T>([&](const auto& item) { append_item(out, record, item); });
 }
 
+// Says at which byte of the literal the input differs.
+bool fail_literal(Reader& reader, std::string_view name, std::string_view bytes);
+
 template <class T>
 bool read_record(Reader& reader, T& record);
 
 template <class T>
 bool read_item(Reader& reader, T&, const Literal& item) {
-  const ByteView rest = reader.rest();
-  if (rest.starts_with(item.bytes)) {
-    reader.skip(item.bytes.size());
-    return true;
-  }
-  size_t same = 0;
-  while (same < rest.size() && rest[same] == item.bytes[same]) same++;
-  reader.failure().field = item.name;
-  reader.failure().wanted = item.bytes;
-  return reader.fail("unknown", reader.offset() + same);
+  if (!reader.rest().starts_with(item.bytes)) return fail_literal(reader, item.name, item.bytes);
+  reader.skip(item.bytes.size());
+  return true;
 }
 template <class T, class C, class V>
 bool read_item(Reader& reader, T& record, const Field<C, T, V>& item) {
@@ -262,117 +258,102 @@ bool read_record(Reader& reader, T& record) {
                     items);
 }
 
-template <class T>
-bool read_whole(Reader& reader, T& record) {
-  if (!read_record(reader, record)) return false;
+inline bool read_end(Reader& reader) {
   if (reader.at_end()) return true;
   reader.failure().field = "end of key";
   return reader.fail("bytes follow where the key should end");
 }
 
-template <class T>
-bool explain_record(Reader& reader, T& record, Explanation& out);
 
-template <class T>
-bool explain_item(Reader& reader, T& record, const Literal& item, Explanation& out) {
-  const size_t start = reader.offset();
-  if (!read_item(reader, record, item)) return false;
-  out.fields.push_back({.name = std::string(item.name),
-                        .offset = start,
-                        .length = item.bytes.size(),
-                        .value = quote(item.bytes),
-                        .number = false,
-                        .meaning = std::string(item.meaning)});
-  out.pretty += item.pretty;
-  return true;
-}
-template <class T, class C, class V>
-bool explain_item(Reader& reader, T& record, const Field<C, T, V>& item, Explanation& out) {
-  const size_t start = reader.offset();
-  if (!read_item(reader, record, item)) return false;
-  const V& value = record.*item.member;
-  out.fields.push_back({.name = std::string(item.name),
-                        .offset = start,
-                        .length = reader.offset() - start,
-                        .value = C::text(value),
-                        .number = C::number,
-                        .meaning = std::string(item.meaning)});
-  out.pretty += item.pretty;
-  C::append_pretty(out.pretty, value);
-  return true;
-}
-template <class T, class I>
-bool explain_item(Reader& reader, T& record, const Nested<T, I>& item, Explanation& out) {
-  return explain_record(reader, record.*item.member, out);
+// The same list at run time, for what is not hot: explaining, parsing and describing work on it
+// without being compiled again for every record.
+struct FieldOps {
+  void (*append)(Bytes& out, const void* value);
+  bool (*read)(Reader& reader, void* value);
+  std::string (*text)(const void* value);
+  void (*append_pretty)(std::string& out, const void* value);
+  Status (*parse)(std::string_view text, TextArena& arena, void* value);
+  const char* (*invalid)(const void* value);
+  std::string_view form;
+  std::span<const Word> words;
+  bool number;
+};
+
+struct Item {
+  std::string_view name;
+  std::string_view meaning;
+  std::string_view pretty;
+  std::string_view literal;  // its bytes
+  const FieldOps* ops;       // null: a literal
+  size_t offset;             // of the field in its record
+};
+using Items = std::vector<Item>;
+
+template <class C>
+constexpr std::span<const Word> words_of() {
+  if constexpr (requires { C::words(); })
+    return C::words();
+  else
+    return {};
 }
 
-template <class T>
-bool explain_record(Reader& reader, T& record, Explanation& out) {
-  constexpr auto items = T::layout();
-  return std::apply(
-      [&](const auto&... item) { return (explain_item(reader, record, item, out) && ...); },
-      items);
-}
+template <class C, class V>
+inline const FieldOps field_ops{
+    .append = [](Bytes& out, const void* v) { C::append(out, *static_cast<const V*>(v)); },
+    .read = [](Reader& reader, void* v) { return C::read(reader, *static_cast<V*>(v)); },
+    .text = [](const void* v) { return C::text(*static_cast<const V*>(v)); },
+    .append_pretty =
+        [](std::string& out, const void* v) {
+          C::append_pretty(out, *static_cast<const V*>(v));
+        },
+    .parse =
+        [](std::string_view text, TextArena& arena, void* v) {
+          return C::parse(text, arena, *static_cast<V*>(v));
+        },
+    .invalid = [](const void* v) { return C::invalid(*static_cast<const V*>(v)); },
+    .form = C::form,
+    .words = words_of<C>(),
+    .number = C::number};
 
-// Looks a field up in the text, in any order; each may be named once.
-Result<std::string_view> find_text(const TextFields& fields, std::string_view name);
-
-template <class T>
-Status parse_record(const TextFields& fields, TextArena& arena, T& record);
-
-// A literal may be left out, or given as explain shows it.
-Status check_literal(const TextFields& fields, const Literal& item);
-
-template <class T>
-Status parse_item(const TextFields& fields, TextArena&, T&, const Literal& item) {
-  return check_literal(fields, item);
-}
-template <class T, class C, class V>
-Status parse_item(const TextFields& fields, TextArena& arena, T& record,
-                  const Field<C, T, V>& item) {
-  TRY_ASSIGN(const std::string_view text, find_text(fields, item.name));
-  if (auto status = C::parse(text, arena, record.*item.member); !status)
-    return with_context(item.name, std::move(status).error());
-  if (const char* why = C::invalid(record.*item.member))
-    return Error{Code::invalid, std::string(item.name) + ": " + why};
-  return {};
-}
-template <class T, class I>
-Status parse_item(const TextFields& fields, TextArena& arena, T& record,
-                  const Nested<T, I>& item) {
-  return parse_record(fields, arena, record.*item.member);
+template <class T, class V>
+size_t offset_of(V T::*member) {
+  const T record{};
+  return static_cast<size_t>(reinterpret_cast<const char*>(&(record.*member)) -
+                             reinterpret_cast<const char*>(&record));
 }
 
 template <class T>
-Status parse_record(const TextFields& fields, TextArena& arena, T& record) {
-  Status status;
-  for_each_item<T>([&](const auto& item) {
-    if (status) status = parse_item(fields, arena, record, item);
-  });
-  return status;
+void collect_items(size_t base, Items& items) {
+  constexpr auto layout = T::layout();
+  const auto collect = [&]<class It>(const It& item) {
+    if constexpr (std::is_same_v<It, Literal>)
+      items.push_back({item.name, item.meaning, item.pretty, item.bytes, nullptr, 0});
+    else if constexpr (is_field<It>)
+      items.push_back({item.name, item.meaning, item.pretty, {},
+                       &field_ops<typename It::codec,
+                                  std::remove_cvref_t<decltype(std::declval<T>().*item.member)>>,
+                       base + offset_of(item.member)});
+    else
+      collect_items<std::remove_cvref_t<decltype(std::declval<T>().*item.member)>>(
+          base + offset_of(item.member), items);
+  };
+  std::apply([&](const auto&... item) { (collect(item), ...); }, layout);
 }
-
-void describe_literal(std::string& out, const Literal& item);
-void describe_field(std::string& out, std::string_view name, std::string_view form);
-void describe_words(std::string& out, std::string_view name, std::span<const Word> words);
 
 template <class T>
-void describe_record(Description& out) {
-  for_each_item<T>([&]<class Item>(const Item& item) {
-    if constexpr (std::is_same_v<Item, Literal>) {
-      describe_literal(out.bytes, item);
-      out.literals.push_back(item.name);
-    } else if constexpr (is_field<Item>) {
-      if constexpr (requires { Item::codec::words(); })
-        describe_words(out.bytes, item.name, Item::codec::words());
-      else
-        describe_field(out.bytes, item.name, Item::codec::form);
-      out.fields.push_back(item.name);
-    } else {
-      describe_record<std::remove_cvref_t<decltype(std::declval<T>().*item.member)>>(out);
-    }
-  });
+const Items& items_of() {
+  static const Items items = [] {
+    Items collected;
+    collect_items<T>(0, collected);
+    return collected;
+  }();
+  return items;
 }
+
+bool explain_items(const Items& items, Reader& reader, void* record, Explanation& out);
+Status parse_items(const Items& items, const TextFields& fields, TextArena& arena, void* record);
+Bytes encode_items(const Items& items, const void* record);
+Description describe_items(const Items& items);
 
 }  // namespace layout_detail
 
@@ -397,7 +378,7 @@ template <class T>
 Result<T> decode(ByteView in, Bytes& scratch) {
   Reader reader(in, &scratch);
   T record{};
-  if (!layout_detail::read_whole(reader, record)) return to_error(reader.failure());
+  if (!(layout_detail::read_record(reader, record) && layout_detail::read_end(reader))) return to_error(reader.failure());
   return record;
 }
 template <class T>
@@ -405,23 +386,19 @@ template <class T>
 Result<T> decode(ByteView in) {
   Reader reader(in, nullptr);
   T record{};
-  if (!layout_detail::read_whole(reader, record)) return to_error(reader.failure());
+  if (!(layout_detail::read_record(reader, record) && layout_detail::read_end(reader))) return to_error(reader.failure());
   return record;
 }
 
-// Empty result: it is no T, and `failure` says why.
+// False: it is no T, and `failure` says why.
 template <class T>
 bool explain(ByteView in, Explanation& out, DecodeFailure& failure) {
   Bytes scratch;
   Reader reader(in, &scratch);
   T record{};
   out.kind = T::kind;
-  if (!layout_detail::explain_record(reader, record, out)) {
+  if (!layout_detail::explain_items(layout_detail::items_of<T>(), reader, &record, out)) {
     failure = reader.failure();
-    return false;
-  }
-  if (!reader.at_end()) {
-    failure = {reader.offset(), "end of key", "bytes follow where the key should end", {}};
     return false;
   }
   // A record whose pretty form is not its fields in order has one of its own.
@@ -431,15 +408,14 @@ bool explain(ByteView in, Explanation& out, DecodeFailure& failure) {
 
 template <class T>
 Description describe() {
-  Description description;
-  layout_detail::describe_record<T>(description);
-  return description;
+  return layout_detail::describe_items(layout_detail::items_of<T>());
 }
 
+// The arena must outlive the record.
 template <class T>
 Result<T> parse(const TextFields& fields, TextArena& arena) {
   T record{};
-  TRY(layout_detail::parse_record(fields, arena, record));
+  TRY(layout_detail::parse_items(layout_detail::items_of<T>(), fields, arena, &record));
   return record;
 }
 

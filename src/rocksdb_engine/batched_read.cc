@@ -15,6 +15,7 @@ Status BatchedRead::read(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
                          std::span<Value> values) {
   const size_t count = keys_.size();
   ASSERT(count == values.size());
+  if (count == 0) return {};
   if (slices_.size() < count) {
     slices_ = std::vector<rocksdb::PinnableSlice>(count);
     statuses_ = std::vector<rocksdb::Status>(count);

@@ -10,6 +10,7 @@
 #include "rocksdb_engine/merge_operators.h"
 #include "rocksdb_engine/rocksdb_status.h"
 #include "rocksdb_engine/slice_pin.h"
+#include "rocksdb_engine/write_unsynced.h"
 
 namespace trellis {
 
@@ -133,7 +134,7 @@ Status RocksdbBlockStore::remove(KeyspaceId keyspace, DataId data, uint64_t firs
 }
 
 Status RocksdbBlockStore::write_batch(rocksdb::WriteBatch& batch) {
-  const rocksdb::Status status = db_.Write({}, &batch);
+  const rocksdb::Status status = write_unsynced(db_, batch);
   batch.Clear();
   if (status.ok()) return {};
   return write_error(status);

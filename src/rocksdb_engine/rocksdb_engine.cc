@@ -22,6 +22,7 @@
 #include "rocksdb_engine/store_options.h"
 #include "rocksdb_engine/wal_check.h"
 #include "rocksdb_engine/wal_sync.h"
+#include "rocksdb_engine/write_unsynced.h"
 
 namespace trellis {
 
@@ -120,7 +121,7 @@ Store::~Store() {
   if (!wal_.wait_durable(wal_.last_ticket()).has_value()) return;
   rocksdb::WriteBatch batch;
   batch.PutLogData(encode_sync_note(wal_.durable())).PermitUncheckedError();
-  if (db_.Write({}, &batch).ok()) discard(wal_.sync());
+  if (write_unsynced(db_, batch).ok()) discard(wal_.sync());
 }
 
 Status Store::get(ByteView key, Value& value) {
@@ -205,7 +206,7 @@ void Store::write(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes
     noted_.store(durable, std::memory_order_relaxed);
     batch.PutLogData(encode_sync_note(durable)).PermitUncheckedError();
   }
-  const rocksdb::Status status = db_.Write({}, &batch);
+  const rocksdb::Status status = write_unsynced(db_, batch);
   batch.Clear();
   bool everysec = false;
   for (size_t i = 0; i < commits.size(); i++) {

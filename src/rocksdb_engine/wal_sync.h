@@ -35,7 +35,7 @@ class WalSync {
   // Code::maybe if the log cannot be synced; then it never will be by this handle, because the
   // kernel may have dropped the pages that it failed to write.
   Status wait_durable(uint64_t ticket);
-  // Syncs even if nothing that has a ticket needs it. REQUIRES: no other thread syncs.
+  // Syncs even if nothing that has a ticket needs it.
   Status sync();
   // Something that is to be durable within the period has been written.
   void sync_soon();

@@ -1,10 +1,9 @@
 // The fuzzers' entry points on seeded random input: any bytes give a record or an error.
 #include <gtest/gtest.h>
 
-#include "codec/all_keys.h"
 #include "codec/key_kinds.h"
 #include "support/codec_fuzz.h"
-#include "support/sample_record.h"
+#include "support/key_probes.h"
 #include "support/test_seed.h"
 
 namespace trellis {
@@ -42,29 +41,26 @@ TEST(AnyBytes, RandomInputs) {
   }
 }
 
+void mutate(Random& random, Bytes& key) {
+  const size_t at = random.below(key.size());
+  switch (random.below(4)) {
+    case 0: key[at] = static_cast<char>(random.next()); break;
+    case 1: key.erase(at, 1); break;
+    case 2: key.insert(at, 1, static_cast<char>(random.next())); break;
+    default: key.resize(at); break;
+  }
+}
+
 TEST(AnyBytes, MutatedKeys) {
   Random random(test_seed(9));
-  std::apply(
-      [&](const auto&... entry) {
-        const auto mutate = [&]<class T>(const KeyEntry<T>&) {
-          for (uint64_t round = 0; round < test_rounds(200); round++) {
-            TextArena arena;
-            Bytes key = encode(sample_record<T>(random, arena));
-            for (uint64_t changes = random.below(4); changes > 0 && !key.empty(); changes--) {
-              const size_t at = random.below(key.size());
-              switch (random.below(4)) {
-                case 0: key[at] = static_cast<char>(random.next()); break;
-                case 1: key.erase(at, 1); break;
-                case 2: key.insert(at, 1, static_cast<char>(random.next())); break;
-                default: key.resize(at); break;
-              }
-            }
-            for (const CodecFuzzTarget& target : codec_fuzz_targets) target.run(key);
-          }
-        };
-        (mutate(entry), ...);
-      },
-      all_keys);
+  for (const KeyProbe& probe : key_probes()) {
+    for (uint64_t round = 0; round < test_rounds(200); round++) {
+      Bytes key = probe.sample(random);
+      for (uint64_t changes = random.below(4); changes > 0 && !key.empty(); changes--)
+        mutate(random, key);
+      for (const CodecFuzzTarget& target : codec_fuzz_targets) target.run(key);
+    }
+  }
 }
 
 }  // namespace

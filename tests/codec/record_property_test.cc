@@ -2,78 +2,71 @@
 // a key, and order of bytes is order of meaning.
 #include <gtest/gtest.h>
 
-#include "codec/all_keys.h"
-#include "codec/key_kinds.h"
+#include "codec/redis_keys.h"
+#include "support/key_probes.h"
 #include "support/sample_record.h"
 #include "support/test_seed.h"
 
 namespace trellis {
 namespace {
 
-template <class Check>
-void for_each_key_type(Check&& check) {
-  std::apply([&](const auto&... entry) { (check(entry), ...); }, all_keys);
+TextFields fields_of(const Explanation& explanation) {
+  TextFields fields;
+  for (const ExplainedField& field : explanation.fields)
+    fields.emplace_back(field.name, field.value);
+  return fields;
 }
 
 TEST(Records, BytesAndFieldsAreOne) {
   Random random(test_seed(1));
-  for_each_key_type([&]<class T>(const KeyEntry<T>& entry) {
-    SCOPED_TRACE(std::string(T::kind));
-    const KeyKind& kind = **find_key_kind(T::kind);
+  for (const KeyProbe& probe : key_probes()) {
+    SCOPED_TRACE(std::string(probe.kind->kind));
     for (uint64_t round = 0; round < test_rounds(300); round++) {
-      TextArena arena;
-      const Bytes key = encode(sample_record<T>(random, arena));
+      const Bytes key = probe.sample(random);
       SCOPED_TRACE(to_hex(key));
-      Bytes scratch;
-      const auto record = decode<T>(key, scratch);
-      ASSERT_TRUE(record.has_value()) << record.error().message;
-      ASSERT_EQ(encode(*record), key);
+      const auto back = probe.reencode(key);
+      ASSERT_TRUE(back.has_value());
+      ASSERT_EQ(*back, key);
       Explanation explanation;
       DecodeFailure failure;
-      ASSERT_TRUE(kind.explain(key, explanation, failure));
-      TextFields fields;
-      for (const ExplainedField& field : explanation.fields)
-        fields.emplace_back(field.name, field.value);
-      const auto encoded = encode_key(kind, fields);
+      ASSERT_TRUE(probe.kind->explain(key, explanation, failure)) << failure.why;
+      const auto encoded = encode_key(*probe.kind, fields_of(explanation));
       ASSERT_TRUE(encoded.has_value()) << encoded.error().message;
       ASSERT_EQ(*encoded, key);
-      (void)entry;
     }
-  });
+  }
 }
 
 TEST(Records, NoTwoKindsOfTheMapShareAKey) {
   Random random(test_seed(2));
-  for_each_key_type([&]<class T>(const KeyEntry<T>& entry) {
-    if (entry.place != Place::in_map) return;
+  for (const KeyProbe& probe : key_probes()) {
+    if (probe.kind->place != Place::in_map) continue;
     for (uint64_t round = 0; round < test_rounds(100); round++) {
-      TextArena arena;
-      const Bytes key = encode(sample_record<T>(random, arena));
+      const Bytes key = probe.sample(random);
       SCOPED_TRACE(to_hex(key));
       const auto explained = explain_key(key);
       ASSERT_TRUE(explained.has_value());
-      ASSERT_EQ(explained->explanation.kind, T::kind);
+      ASSERT_EQ(explained->explanation.kind, probe.kind->kind);
       for (const std::string_view also : explained->also)
         ASSERT_NE((*find_key_kind(also))->place, Place::in_map) << also;
     }
-  });
+  }
 }
 
 TEST(Records, CutKeysAreErrorsOrOtherKeys) {
   Random random(test_seed(3));
-  for_each_key_type([&]<class T>(const KeyEntry<T>&) {
+  for (const KeyProbe& probe : key_probes()) {
     for (uint64_t round = 0; round < test_rounds(30); round++) {
-      TextArena arena;
-      const Bytes key = encode(sample_record<T>(random, arena));
+      const Bytes key = probe.sample(random);
       for (size_t size = 0; size < key.size(); size++) {
-        Bytes scratch;
-        const auto record = decode<T>(ByteView(key).substr(0, size), scratch);
-        if (record) {
-          ASSERT_EQ(encode(*record), key.substr(0, size)) << T::kind;
+        const ByteView cut = ByteView(key).substr(0, size);
+        const auto back = probe.reencode(cut);
+        if (back) {
+          ASSERT_EQ(*back, cut) << probe.kind->kind;
         }
       }
     }
-  });
+  }
 }
 
 template <class Codec, class V>

@@ -6,7 +6,9 @@
 #include "codec/meta_keys.h"
 #include "codec/pretty_key.h"
 #include "codec/redis_metadata.h"
+#include "codec/redis_keys.h"
 #include "codec/redis_stream.h"
+#include "support/key_probes.h"
 
 namespace trellis {
 namespace {
@@ -21,9 +23,8 @@ void check_record(ByteView input) {
 }  // namespace
 
 void fuzz_key(ByteView input) {
-  std::apply([&](const auto&... entry) {
-    (check_record<typename std::remove_cvref_t<decltype(entry)>::type>(input), ...);
-  }, all_keys);
+  for (const KeyProbe& probe : key_probes())
+    if (const auto back = probe.reencode(input)) ASSERT(*back == input);
   const auto explained = explain_key(input);
   if (!explained) {
     ASSERT(explained.error().offset <= input.size());
