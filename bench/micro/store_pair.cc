@@ -40,6 +40,15 @@ void for_each_batch(const Dataset& data, FunctionRef<void(std::span<const size_t
     load(std::span(order).subspan(i, std::min(load_batch_entries, order.size() - i)));
 }
 
+// A few blocks of every size, so that what is allocated next lies elsewhere in every build.
+std::vector<Bytes> scatter(size_t build) {
+  Random random(build);
+  std::vector<Bytes> blocks;
+  for (size_t size = 32; size <= 64 * 1024; size += size / 4)
+    for (size_t count = random.below(16); count > 0; count--) blocks.emplace_back(size, '\0');
+  return blocks;
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -65,7 +74,7 @@ Dataset::Dataset(size_t entries, size_t value_bytes) : value_bytes_(value_bytes)
   for (size_t& pick : picks_) pick = random.below(entries);
 }
 
-StorePair::StorePair(const Dataset& data, size_t build) {
+StorePair::StorePair(const Dataset& data, size_t build) : scatter_(scatter(build)) {
   if (build % 2 == 0) make_ours(data);
   make_raw(data);
   if (build % 2 == 1) make_ours(data);
