@@ -37,20 +37,18 @@ constexpr Scale quick_scale{.builds = 1, .rounds = 2, .turns = 4};
 
 // Where code and data come to lie is luck, and now and then costs one side a tenth. What misses a
 // target twice, with other stores the second time, was not unlucky.
-std::vector<Miss> judge(const Group& group, bool quick) {
-  const Scale& scale = quick ? quick_scale : full_scale;
-  Report report(/*judge_time=*/!quick);
+std::vector<Miss> judge(const Group& group, const Scale& scale, Report& report) {
   group.run(scale, report);
-  if (report.misses().empty()) return {};
-  fmt::print("\n{} missed a target: measured again\n", group.name);
-  Report again(/*judge_time=*/!quick);
-  group.run(scale, again);
-  std::vector<Miss> misses = again.misses();
-  std::erase_if(misses, [&](const Miss& miss) {
-    return std::none_of(report.misses().begin(), report.misses().end(),
-                        [&](const Miss& first) { return first.name == miss.name; });
+  const std::vector<Miss> first = report.take_misses();
+  if (first.empty()) return {};
+  fmt::print("{} missed a target and is measured again\n", group.name);
+  group.run(scale, report);
+  std::vector<Miss> again = report.take_misses();
+  std::erase_if(again, [&](const Miss& miss) {
+    return std::none_of(first.begin(), first.end(),
+                        [&](const Miss& before) { return before.name == miss.name; });
   });
-  return misses;
+  return again;
 }
 
 int verdict(const std::vector<Miss>& misses, bool quick) {
@@ -88,10 +86,11 @@ int run(std::span<const std::string_view> arguments) {
     group->chosen = some = true;
   }
 
+  Report report(/*judge_time=*/!quick);
   std::vector<Miss> misses;
   for (const Group& group : groups) {
     if (some && !group.chosen) continue;
-    const std::vector<Miss> more = judge(group, quick);
+    const std::vector<Miss> more = judge(group, quick ? quick_scale : full_scale, report);
     misses.insert(misses.end(), more.begin(), more.end());
   }
   return verdict(misses, quick);

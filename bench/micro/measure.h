@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/function_ref.h"
@@ -90,7 +91,8 @@ class Report {
   // Prints nothing.
   void expect_no_allocations(std::string_view name, double allocations);
 
-  const std::vector<Miss>& misses() const { return misses_; }
+  // Since the last call.
+  std::vector<Miss> take_misses() { return std::exchange(misses_, {}); }
 
  private:
   void miss(std::string_view name, std::string why);

@@ -109,6 +109,7 @@ class BlockStore {
 
 class Engine {
  public:
+  // REQUIRES: no Value that was read from it is left; a Value pins the engine's memory.
   virtual ~Engine() = default;
 
   // Each read call sees one instant of the map: all keys of a multi_get, all entries of a page.

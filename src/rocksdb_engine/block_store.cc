@@ -134,6 +134,7 @@ Status RocksdbBlockStore::remove(KeyspaceId keyspace, DataId data, uint64_t firs
 }
 
 Status RocksdbBlockStore::write_batch(rocksdb::WriteBatch& batch) {
+  if (wal_.failed()) return wal_.failure(Code::unavailable);
   const rocksdb::Status status = write_unsynced(db_, batch);
   batch.Clear();
   if (status.ok()) return {};

@@ -7,13 +7,15 @@
 
 #include "engine/engine.h"
 #include "rocksdb_engine/read_sampler.h"
+#include "rocksdb_engine/wal_sync.h"
 
 namespace trellis {
 
 class RocksdbBlockStore final : public BlockStore {
  public:
-  RocksdbBlockStore(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ReadSampler& sampler)
-      : db_(db), family_(family), sampler_(sampler) {}
+  RocksdbBlockStore(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ReadSampler& sampler,
+                    const WalSync& wal)
+      : db_(db), family_(family), sampler_(sampler), wal_(wal) {}
 
   Status read(std::span<const BlockId> blocks, std::span<Value> values) override;
   Status write(std::span<const BlockWrite> writes) override;
@@ -25,6 +27,7 @@ class RocksdbBlockStore final : public BlockStore {
   rocksdb::DB& db_;
   rocksdb::ColumnFamilyHandle& family_;
   ReadSampler& sampler_;
+  const WalSync& wal_;
 };
 
 }  // namespace trellis

@@ -73,7 +73,7 @@ class Store final : public RocksdbEngine {
         blocks_family_(*database_->families[1]),
         identity_(identity),
         wal_(db_, database_->logs, options.everysec_period),
-        blocks_(db_, blocks_family_, sampler_) {}
+        blocks_(db_, blocks_family_, sampler_, wal_) {}
   ~Store() override;
 
   Status get(ByteView key, Value& value) override;
@@ -289,6 +289,7 @@ EngineFigures Store::figures() const {
   figures.memtable_bytes = sum(Properties::kCurSizeAllMemTables);
   figures.compaction_pending_bytes = sum(Properties::kEstimatePendingCompactionBytes);
   figures.cache_used_bytes = database_->cache->GetUsage();
+  figures.writes_stopped = sum(Properties::kIsWriteStopped) != 0;
   db_.GetIntProperty(Properties::kBackgroundErrors, &figures.background_errors);
   figures.wal_syncs = wal_.syncs();
   return figures;

@@ -52,6 +52,7 @@ struct EngineFigures {
   uint64_t memtable_bytes = 0;
   uint64_t cache_used_bytes = 0;
   uint64_t compaction_pending_bytes = 0;
+  bool writes_stopped = false;  // until a flush or a compaction is done
   uint64_t background_errors = 0;
   uint64_t wal_syncs = 0;
 };

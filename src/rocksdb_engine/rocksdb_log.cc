@@ -12,7 +12,7 @@ namespace {
 
 class RocksdbLogger final : public rocksdb::Logger {
  public:
-  RocksdbLogger() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
+  RocksdbLogger() : rocksdb::Logger(rocksdb::InfoLogLevel::ERROR_LEVEL) {}
   using rocksdb::Logger::Logv;
   // Only what passes the level comes here. What matters of it reaches a caller as an error too.
   void Logv(const char* format, va_list arguments) override {

@@ -1,6 +1,7 @@
-// RocksDB's warnings in our log, instead of a file LOG in the store. RocksDB's own logger must not
-// be used: in the library as Debian builds it, with assertions, it ends the process when the disk
-// is full.
+// RocksDB's errors in our log, instead of a file LOG in the store; its warnings are mostly of
+// writes that wait for a flush, many a second, and EngineFigures has those. RocksDB's own logger
+// must not be used: in the library as Debian builds it, with assertions, it ends the process when
+// the disk is full.
 #pragma once
 
 #include <rocksdb/env.h>

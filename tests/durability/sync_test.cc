@@ -149,6 +149,10 @@ TEST_F(Syncs, AFailedSyncIsAMaybeAndStopsCommits) {
   EXPECT_EQ(engine->wait_durable(engine->last_ticket()).error().code, Code::maybe);
   EXPECT_EQ(get(*engine, "a"), "1");
   EXPECT_EQ(get(*engine, "c"), "(none)");
+  const BlockWrite block{{KeyspaceId{1}, DataId{1}, 0}, std::nullopt, "bytes"};
+  const Status blocks = engine->blocks().write({&block, 1});
+  ASSERT_FALSE(blocks.has_value());
+  EXPECT_EQ(blocks.error().code, Code::unavailable);
   engine.reset();
   EXPECT_EQ(get(*open(), "a"), "1");
 }
