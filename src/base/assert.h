@@ -6,9 +6,8 @@ namespace trellis {
 
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 
-#define ASSERT(condition)    \
-  (static_cast<bool>(condition) \
-       ? static_cast<void>(0)   \
-       : ::trellis::assertion_failed(#condition, __FILE__, __LINE__))
+#define ASSERT(condition)                              \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
+                                : ::trellis::assertion_failed(#condition, __FILE__, __LINE__))
 
 }  // namespace trellis

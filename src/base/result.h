@@ -72,9 +72,9 @@ Error with_context(std::string_view context, Error error);
 
 #define TRY_ASSIGN(declaration, expr) \
   TRY_ASSIGN_NAMED_(TRY_CONCAT_(try_result_, __LINE__), declaration, expr)
-#define TRY_ASSIGN_NAMED_(result, declaration, expr)                            \
-  auto result = (expr);                                                         \
-  if (!result.has_value()) return ::trellis::Error(std::move(result).error());  \
+#define TRY_ASSIGN_NAMED_(result, declaration, expr)                           \
+  auto result = (expr);                                                        \
+  if (!result.has_value()) return ::trellis::Error(std::move(result).error()); \
   declaration = std::move(*result)
 #define TRY_CONCAT_(a, b) TRY_CONCAT_AGAIN_(a, b)
 #define TRY_CONCAT_AGAIN_(a, b) a##b

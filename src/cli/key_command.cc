@@ -92,7 +92,8 @@ class Decoder {
   void decode(std::string_view text, std::string_view where) {
     const auto key = parse_hex_key(text);
     if (!key) return fail(text, where, std::nullopt, key.error().message);
-    const auto explained = as_kind_ != nullptr ? explain_key_as(*as_kind_, *key) : explain_key(*key);
+    const auto explained =
+        as_kind_ != nullptr ? explain_key_as(*as_kind_, *key) : explain_key(*key);
     if (!explained) return fail(text, where, explained.error().offset, explained.error().why);
     if (output_.json) {
       fmt::print(output_.out, "{}\n", json::serialize(to_json(*explained, *key)));
@@ -207,7 +208,8 @@ void print_map(MapFormat format, std::ostream& out) {
   for (const KeyKind& kind : key_kinds()) {
     if (kind.area != area) {
       area = kind.area;
-      const std::string_view note = kind.place == Place::in_map ? "" : " (not stored here, explained only)";
+      const std::string_view note =
+          kind.place == Place::in_map ? "" : " (not stored here, explained only)";
       if (markdown)
         fmt::print(out, "\n### {}{}\n\n| kind | bytes | what |\n|---|---|---|\n", area, note);
       else

@@ -22,20 +22,30 @@ inline constexpr Literal model_catalog = literal("model", "c", "catalog", "/Cata
 inline constexpr Literal catalog_separator = literal("separator", "_", "");
 
 enum class CatalogType : unsigned char {
-  metalake, catalog, schema, broker, table, topic, fileset, model, view, function,
-  tag, policy, user, group, role,
+  metalake,
+  catalog,
+  schema,
+  broker,
+  table,
+  topic,
+  fileset,
+  model,
+  view,
+  function,
+  tag,
+  policy,
+  user,
+  group,
+  role,
 };
 
 // Letters, name and pretty form by CatalogType.
 inline constexpr Word catalog_types[] = {
-    {"ml", "metalake", "/Metalake"}, {"ca", "catalog", "/Catalog"},
-    {"sc", "schema", "/Schema"},     {"br", "broker", "/Broker"},
-    {"ta", "table", "/Table"},       {"to", "topic", "/Topic"},
-    {"fi", "fileset", "/Fileset"},   {"mo", "model", "/Model"},
-    {"vi", "view", "/View"},         {"fu", "function", "/Function"},
-    {"tg", "tag", "/Tag"},           {"po", "policy", "/Policy"},
-    {"us", "user", "/User"},         {"gr", "group", "/Group"},
-    {"ro", "role", "/Role"}};
+    {"ml", "metalake", "/Metalake"}, {"ca", "catalog", "/Catalog"}, {"sc", "schema", "/Schema"},
+    {"br", "broker", "/Broker"},     {"ta", "table", "/Table"},     {"to", "topic", "/Topic"},
+    {"fi", "fileset", "/Fileset"},   {"mo", "model", "/Model"},     {"vi", "view", "/View"},
+    {"fu", "function", "/Function"}, {"tg", "tag", "/Tag"},         {"po", "policy", "/Policy"},
+    {"us", "user", "/User"},         {"gr", "group", "/Group"},     {"ro", "role", "/Role"}};
 
 constexpr const Word& catalog_word(CatalogType type) {
   return catalog_types[static_cast<size_t>(type)];
@@ -97,13 +107,11 @@ struct CatalogMiddleKey {
   EntityId id;
   static constexpr std::string_view kind = catalog_detail::KindName<type>::value;
   static constexpr auto layout() {
-    return record(mode_txn, keyspace_field(&CatalogMiddleKey::keyspace), model_catalog,
-                  catalog_letters(type), catalog_separator,
-                  field<UuidBytes>("metalake", &CatalogMiddleKey::metalake, "metalake id"),
-                  catalog_separator,
-                  field<UuidBytes>("catalog", &CatalogMiddleKey::catalog, "catalog id"),
-                  catalog_separator,
-                  field<BigEndian<8>>("id", &CatalogMiddleKey::id, "its own id"));
+    return record(
+        mode_txn, keyspace_field(&CatalogMiddleKey::keyspace), model_catalog, catalog_letters(type),
+        catalog_separator, field<UuidBytes>("metalake", &CatalogMiddleKey::metalake, "metalake id"),
+        catalog_separator, field<UuidBytes>("catalog", &CatalogMiddleKey::catalog, "catalog id"),
+        catalog_separator, field<BigEndian<8>>("id", &CatalogMiddleKey::id, "its own id"));
   }
 };
 using CatalogSchemaKey = CatalogMiddleKey<CatalogType::schema>;
@@ -120,15 +128,13 @@ struct CatalogLeafKey {
   EntityId id;
   static constexpr std::string_view kind = catalog_detail::KindName<type>::value;
   static constexpr auto layout() {
-    return record(mode_txn, keyspace_field(&CatalogLeafKey::keyspace), model_catalog,
-                  catalog_letters(type), catalog_separator,
-                  field<UuidBytes>("metalake", &CatalogLeafKey::metalake, "metalake id"),
-                  catalog_separator,
-                  field<UuidBytes>("catalog", &CatalogLeafKey::catalog, "catalog id"),
-                  catalog_separator,
-                  field<BigEndian<8>>("parent", &CatalogLeafKey::parent, "schema or broker id"),
-                  catalog_separator,
-                  field<BigEndian<8>>("id", &CatalogLeafKey::id, "its own id"));
+    return record(
+        mode_txn, keyspace_field(&CatalogLeafKey::keyspace), model_catalog, catalog_letters(type),
+        catalog_separator, field<UuidBytes>("metalake", &CatalogLeafKey::metalake, "metalake id"),
+        catalog_separator, field<UuidBytes>("catalog", &CatalogLeafKey::catalog, "catalog id"),
+        catalog_separator,
+        field<BigEndian<8>>("parent", &CatalogLeafKey::parent, "schema or broker id"),
+        catalog_separator, field<BigEndian<8>>("id", &CatalogLeafKey::id, "its own id"));
   }
 };
 using CatalogTableKey = CatalogLeafKey<CatalogType::table>;
@@ -146,11 +152,10 @@ struct CatalogMemberKey {
   EntityId id;
   static constexpr std::string_view kind = catalog_detail::KindName<type>::value;
   static constexpr auto layout() {
-    return record(mode_txn, keyspace_field(&CatalogMemberKey::keyspace), model_catalog,
-                  catalog_letters(type), catalog_separator,
-                  field<UuidBytes>("metalake", &CatalogMemberKey::metalake, "metalake id"),
-                  catalog_separator,
-                  field<BigEndian<8>>("id", &CatalogMemberKey::id, "its own id"));
+    return record(
+        mode_txn, keyspace_field(&CatalogMemberKey::keyspace), model_catalog, catalog_letters(type),
+        catalog_separator, field<UuidBytes>("metalake", &CatalogMemberKey::metalake, "metalake id"),
+        catalog_separator, field<BigEndian<8>>("id", &CatalogMemberKey::id, "its own id"));
   }
 };
 using CatalogTagKey = CatalogMemberKey<CatalogType::tag>;
@@ -161,18 +166,17 @@ using CatalogRoleKey = CatalogMemberKey<CatalogType::role>;
 
 // What may stand under a UUID (the nil UUID: the root, above the metalakes), and under a u64.
 inline constexpr Word catalog_types_under_uuid[] = {
-    catalog_types[0],  catalog_types[1],  catalog_types[2],  catalog_types[3],
-    catalog_types[10], catalog_types[11], catalog_types[12], catalog_types[13],
-    catalog_types[14]};
+    catalog_types[0],  catalog_types[1],  catalog_types[2],  catalog_types[3], catalog_types[10],
+    catalog_types[11], catalog_types[12], catalog_types[13], catalog_types[14]};
 inline constexpr Word catalog_types_under_number[] = {catalog_types[4], catalog_types[5],
                                                       catalog_types[6], catalog_types[7],
                                                       catalog_types[8], catalog_types[9]};
 // Types whose own id is a UUID, and a u64.
 inline constexpr Word catalog_types_with_uuid[] = {catalog_types[0], catalog_types[1]};
 inline constexpr Word catalog_types_with_number[] = {
-    catalog_types[2],  catalog_types[3],  catalog_types[4],  catalog_types[5], catalog_types[6],
-    catalog_types[7],  catalog_types[8],  catalog_types[9],  catalog_types[10],
-    catalog_types[11], catalog_types[12], catalog_types[13], catalog_types[14]};
+    catalog_types[2],  catalog_types[3],  catalog_types[4], catalog_types[5],  catalog_types[6],
+    catalog_types[7],  catalog_types[8],  catalog_types[9], catalog_types[10], catalog_types[11],
+    catalog_types[12], catalog_types[13], catalog_types[14]};
 
 // The enum value of a CatalogType field is its index in the whole table, whichever subset its
 // place in a key allows.
@@ -228,14 +232,13 @@ struct CatalogNameKey {
   ByteView name;
   static constexpr std::string_view kind = "catalog.name";
   static constexpr auto layout() {
-    return record(
-        mode_txn, keyspace_field(&CatalogNameKey::keyspace), model_catalog, catalog_name_tag,
-        catalog_separator,
-        field<CatalogParentUuid>("parent", &CatalogNameKey::parent,
-                                 "metalake or catalog id; zero: the root"),
-        catalog_separator,
-        field<CatalogTypeWord<catalog_types_under_uuid>>("type", &CatalogNameKey::type),
-        catalog_separator, field<Remaining>("name", &CatalogNameKey::name, "its name"));
+    return record(mode_txn, keyspace_field(&CatalogNameKey::keyspace), model_catalog,
+                  catalog_name_tag, catalog_separator,
+                  field<CatalogParentUuid>("parent", &CatalogNameKey::parent,
+                                           "metalake or catalog id; zero: the root"),
+                  catalog_separator,
+                  field<CatalogTypeWord<catalog_types_under_uuid>>("type", &CatalogNameKey::type),
+                  catalog_separator, field<Remaining>("name", &CatalogNameKey::name, "its name"));
   }
 };
 
@@ -278,8 +281,8 @@ struct CatalogIdKey {
   EntityId id;
   static constexpr std::string_view kind = "catalog.id";
   static constexpr auto layout() {
-    return record(mode_txn, keyspace_field(&CatalogIdKey::keyspace), model_catalog,
-                  catalog_id_tag, catalog_separator,
+    return record(mode_txn, keyspace_field(&CatalogIdKey::keyspace), model_catalog, catalog_id_tag,
+                  catalog_separator,
                   field<CatalogTypeWord<catalog_types_with_number>>("type", &CatalogIdKey::type),
                   catalog_separator, field<BigEndian<8>>("id", &CatalogIdKey::id, "its id"));
   }

@@ -14,8 +14,8 @@ constexpr char escaped_end = '\x01';
 constexpr char escaped_marker = '\x12';
 
 constexpr unsigned varint_zero = 0x88;
-constexpr unsigned varint_small_max = 109;                               // one byte: 88..f5
-constexpr unsigned varint_wide = varint_zero + varint_small_max;         // f5 + n, n bytes follow
+constexpr unsigned varint_small_max = 109;                        // one byte: 88..f5
+constexpr unsigned varint_wide = varint_zero + varint_small_max;  // f5 + n, n bytes follow
 constexpr size_t group_bytes = 8;
 
 size_t significant_bytes(uint64_t value) {
@@ -244,16 +244,15 @@ template struct MemComparableTail<0>;
 template struct MemComparableTail<4>;
 
 std::string to_string(const Uuid& uuid) {
-  const std::string hex =
-      to_hex({reinterpret_cast<const char*>(uuid.data()), uuid.size()});
+  const std::string hex = to_hex({reinterpret_cast<const char*>(uuid.data()), uuid.size()});
   return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4),
                      hex.substr(16, 4), hex.substr(20));
 }
 
 Result<Uuid> parse_uuid(std::string_view text) {
-  const Error wrong{Code::invalid,
-                    fmt::format("{} is not a UUID like 0ce61c17-5eb4-4587-8c36-dcf4062ada4c",
-                                quote(text))};
+  const Error wrong{
+      Code::invalid,
+      fmt::format("{} is not a UUID like 0ce61c17-5eb4-4587-8c36-dcf4062ada4c", quote(text))};
   std::string hex;
   for (size_t i = 0; i < text.size(); i++) {
     const bool dash = i == 8 || i == 13 || i == 18 || i == 23;

@@ -46,7 +46,8 @@ class Furthest {
                              to_hex(key.substr(0, 1)))};
     // The one that read fields knows more than those that missed a literal.
     for (const DecodeFailure& failure : failures_)
-      if (failure.wanted.empty()) return {offset, fmt::format("{}: {}", failure.field, failure.why)};
+      if (failure.wanted.empty())
+        return {offset, fmt::format("{}: {}", failure.field, failure.why)};
     std::vector<std::string> wanted;
     for (const DecodeFailure& failure : failures_) {
       std::string want = quote(failure.wanted);
@@ -132,8 +133,7 @@ Result<TextFields> parse_text_fields(std::string_view text) {
   for (skip_blanks(); at < text.size(); skip_blanks()) {
     const size_t equals = text.find('=', at);
     if (equals == std::string_view::npos)
-      return Error{Code::invalid,
-                   fmt::format("{} is not field=value", quote(text.substr(at)))};
+      return Error{Code::invalid, fmt::format("{} is not field=value", quote(text.substr(at)))};
     const size_t start = equals + 1;
     size_t end = start;
     if (end < text.size() && text[end] == '"') {

@@ -46,13 +46,13 @@ bool explain_items(const Items& items, Reader& reader, void* record, Explanation
     const size_t start = reader.offset();
     if (!read_item_of(reader, record, item)) return false;
     const void* value = field_at(record, item);
-    out.fields.push_back({.name = std::string(item.name),
-                          .offset = start,
-                          .length = reader.offset() - start,
-                          .value = item.ops != nullptr ? item.ops->text(value)
-                                                       : quote(item.literal),
-                          .number = item.ops != nullptr && item.ops->number,
-                          .meaning = std::string(item.meaning)});
+    out.fields.push_back(
+        {.name = std::string(item.name),
+         .offset = start,
+         .length = reader.offset() - start,
+         .value = item.ops != nullptr ? item.ops->text(value) : quote(item.literal),
+         .number = item.ops != nullptr && item.ops->number,
+         .meaning = std::string(item.meaning)});
     out.pretty += item.pretty;
     if (item.ops != nullptr) item.ops->append_pretty(out.pretty, value);
   }

@@ -264,7 +264,6 @@ inline bool read_end(Reader& reader) {
   return reader.fail("bytes follow where the key should end");
 }
 
-
 // The same list at run time, for what is not hot: explaining, parsing and describing work on it
 // without being compiled again for every record.
 struct FieldOps {
@@ -302,14 +301,10 @@ inline const FieldOps field_ops{
     .append = [](Bytes& out, const void* v) { C::append(out, *static_cast<const V*>(v)); },
     .read = [](Reader& reader, void* v) { return C::read(reader, *static_cast<V*>(v)); },
     .text = [](const void* v) { return C::text(*static_cast<const V*>(v)); },
-    .append_pretty =
-        [](std::string& out, const void* v) {
-          C::append_pretty(out, *static_cast<const V*>(v));
-        },
-    .parse =
-        [](std::string_view text, TextArena& arena, void* v) {
-          return C::parse(text, arena, *static_cast<V*>(v));
-        },
+    .append_pretty = [](std::string& out,
+                        const void* v) { C::append_pretty(out, *static_cast<const V*>(v)); },
+    .parse = [](std::string_view text, TextArena& arena,
+                void* v) { return C::parse(text, arena, *static_cast<V*>(v)); },
     .invalid = [](const void* v) { return C::invalid(*static_cast<const V*>(v)); },
     .form = C::form,
     .words = words_of<C>(),
@@ -329,7 +324,10 @@ void collect_items(size_t base, Items& items) {
     if constexpr (std::is_same_v<It, Literal>)
       items.push_back({item.name, item.meaning, item.pretty, item.bytes, nullptr, 0});
     else if constexpr (is_field<It>)
-      items.push_back({item.name, item.meaning, item.pretty, {},
+      items.push_back({item.name,
+                       item.meaning,
+                       item.pretty,
+                       {},
                        &field_ops<typename It::codec,
                                   std::remove_cvref_t<decltype(std::declval<T>().*item.member)>>,
                        base + offset_of(item.member)});
@@ -378,15 +376,16 @@ template <class T>
 Result<T> decode(ByteView in, Bytes& scratch) {
   Reader reader(in, &scratch);
   T record{};
-  if (!(layout_detail::read_record(reader, record) && layout_detail::read_end(reader))) return to_error(reader.failure());
+  if (!(layout_detail::read_record(reader, record) && layout_detail::read_end(reader)))
+    return to_error(reader.failure());
   return record;
 }
 template <class T>
-  requires(!needs_scratch<T>)
-Result<T> decode(ByteView in) {
+requires(!needs_scratch<T>) Result<T> decode(ByteView in) {
   Reader reader(in, nullptr);
   T record{};
-  if (!(layout_detail::read_record(reader, record) && layout_detail::read_end(reader))) return to_error(reader.failure());
+  if (!(layout_detail::read_record(reader, record) && layout_detail::read_end(reader)))
+    return to_error(reader.failure());
   return record;
 }
 

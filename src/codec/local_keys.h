@@ -61,17 +61,16 @@ struct RangeReplicatedKey {
   RangeId range;
   unsigned char what;
   static constexpr std::string_view kind = "local.range_replicated";
-  static constexpr Word whats[] = {
-      {"lgc-", "gc-threshold", "/RangeGCThreshold"},
-      {"rask", "applied-state", "/RangeAppliedState"},
-      {"rgch", "gc-hint", "/RangeGCHint"},
-      {"rll-", "lease", "/RangeLease"},
-      {"rprs", "prior-read-summary", "/RangePriorReadSummary"},
-      {"rver", "version", "/RangeVersion"},
-      {"fzn-", "frozen-status (dead)", "\"fzn-\""},
-      {"rftt", "truncated-state (dead)", "/RaftTruncatedState"},
-      {"stat", "stats (dead)", "/RangeStats"},
-      {"tst-", "txn-span-gc-threshold (dead)", "\"tst-\""}};
+  static constexpr Word whats[] = {{"lgc-", "gc-threshold", "/RangeGCThreshold"},
+                                   {"rask", "applied-state", "/RangeAppliedState"},
+                                   {"rgch", "gc-hint", "/RangeGCHint"},
+                                   {"rll-", "lease", "/RangeLease"},
+                                   {"rprs", "prior-read-summary", "/RangePriorReadSummary"},
+                                   {"rver", "version", "/RangeVersion"},
+                                   {"fzn-", "frozen-status (dead)", "\"fzn-\""},
+                                   {"rftt", "truncated-state (dead)", "/RaftTruncatedState"},
+                                   {"stat", "stats (dead)", "/RangeStats"},
+                                   {"tst-", "txn-span-gc-threshold (dead)", "\"tst-\""}};
   static constexpr auto layout() {
     return record(local_area, local_by_range_id, range_id_field(&RangeReplicatedKey::range),
                   local_replicated,
@@ -144,9 +143,9 @@ struct RangeDescriptorKey {
   ByteView key;
   static constexpr std::string_view kind = "local.range_descriptor";
   static constexpr auto layout() {
-    return record(local_area, local_by_key, addressed_key_field(&RangeDescriptorKey::key),
-                  literal("suffix", "rdsc", "descriptor of the range that starts there",
-                          "/RangeDescriptor"));
+    return record(
+        local_area, local_by_key, addressed_key_field(&RangeDescriptorKey::key),
+        literal("suffix", "rdsc", "descriptor of the range that starts there", "/RangeDescriptor"));
   }
 };
 
@@ -166,10 +165,10 @@ struct QueueLastProcessedKey {
   ByteView queue;
   static constexpr std::string_view kind = "local.queue_last_processed";
   static constexpr auto layout() {
-    return record(local_area, local_by_key, addressed_key_field(&QueueLastProcessedKey::key),
-                  literal("suffix", "qlpt", "when a queue last saw the range",
-                          "/QueueLastProcessed"),
-                  field<Remaining>("queue", &QueueLastProcessedKey::queue, "name of the queue"));
+    return record(
+        local_area, local_by_key, addressed_key_field(&QueueLastProcessedKey::key),
+        literal("suffix", "qlpt", "when a queue last saw the range", "/QueueLastProcessed"),
+        field<Remaining>("queue", &QueueLastProcessedKey::queue, "name of the queue"));
   }
 };
 

@@ -191,11 +191,11 @@ struct KvrocksStreamConsumerKey {
   static constexpr std::string_view redis_kind = "redis.stream_consumer";
   static constexpr Literal tag = stream_tag;
   static constexpr auto layout() {
-    return record(nested(&KvrocksStreamConsumerKey::prefix), stream_delimiter,
-                  literal("record", "\x02", "consumer", "/Consumer"),
-                  group_field(&KvrocksStreamConsumerKey::group),
-                  field<LengthPrefixed<8>>("consumer", &KvrocksStreamConsumerKey::consumer,
-                                           "consumer"));
+    return record(
+        nested(&KvrocksStreamConsumerKey::prefix), stream_delimiter,
+        literal("record", "\x02", "consumer", "/Consumer"),
+        group_field(&KvrocksStreamConsumerKey::group),
+        field<LengthPrefixed<8>>("consumer", &KvrocksStreamConsumerKey::consumer, "consumer"));
   }
 };
 

@@ -140,13 +140,11 @@ struct KeyspaceServiceSafePointKey {
   ByteView service;
   static constexpr std::string_view kind = "system.service_safe_point";
   static constexpr auto layout() {
-    return record(system_area, keyspaces_path,
-                  literal("path", "service_safe_point/", "a service's hold on garbage",
-                          "/ServiceSafePoint"),
-                  path_id_field(&KeyspaceServiceSafePointKey::keyspace),
-                  literal("separator", "/", ""),
-                  field<Remaining>("service", &KeyspaceServiceSafePointKey::service,
-                                   "who holds it"));
+    return record(
+        system_area, keyspaces_path,
+        literal("path", "service_safe_point/", "a service's hold on garbage", "/ServiceSafePoint"),
+        path_id_field(&KeyspaceServiceSafePointKey::keyspace), literal("separator", "/", ""),
+        field<Remaining>("service", &KeyspaceServiceSafePointKey::service, "who holds it"));
   }
 };
 

@@ -1,9 +1,9 @@
 // The writes of one commit, in order, in one buffer. Later writes win over earlier ones.
 //
-//   | key length u32 | value length u32 | op u8, padded | key | value |   repeated, host byte order:
+//   | key length u32 | value length u32 | op u8, padded | key | value |   repeated
 //
-// the buffer never leaves the process. A range delete has its end in place of the value, an add
-// its 8-byte delta.
+// In host byte order: the buffer never leaves the process. A range delete has its end in place of
+// the value, an add its 8-byte delta.
 #pragma once
 
 #include <cstdint>

@@ -33,8 +33,8 @@ bool before_end(ByteView key, ByteView end) { return end.empty() || key < end; }
 // --- reads ---
 
 Status View::violation(const char* what, ByteView key) const {
-  return Error{Code::invalid, fmt::format("{} of {} lies outside the transaction's scope", what,
-                                          pretty_key(key))};
+  return Error{Code::invalid,
+               fmt::format("{} of {} lies outside the transaction's scope", what, pretty_key(key))};
 }
 
 void View::note_violation(const char* what, ByteView key) {
@@ -128,7 +128,10 @@ void View::expect_page(const ScanRequest& request, ScanPage& page) {
 class View::Merge {
  public:
   Merge(const View& view, const ScanRequest& request, ScanVisitor visit)
-      : view_(view), request_(request), visit_(visit), forward_(view.points_.lower_bound(request.begin)) {
+      : view_(view),
+        request_(request),
+        visit_(visit),
+        forward_(view.points_.lower_bound(request.begin)) {
     reverse_ = request.end.empty() ? view.points_.end() : view.points_.lower_bound(request.end);
   }
 
@@ -155,7 +158,9 @@ class View::Merge {
       return reverse_ != view_.points_.begin() && std::prev(reverse_)->first >= request_.begin;
     return forward_ != view_.points_.end() && before_end(forward_->first, request_.end);
   }
-  const Points::value_type& own() const { return request_.reverse ? *std::prev(reverse_) : *forward_; }
+  const Points::value_type& own() const {
+    return request_.reverse ? *std::prev(reverse_) : *forward_;
+  }
 
   Visit emit_own() {
     const Points::value_type& entry = own();
@@ -172,8 +177,9 @@ class View::Merge {
   }
 
   Visit emit(ByteView key, ByteView value) {
-    const bool full = page_.entries > 0 && (page_.entries >= request_.entries_max ||
-                                            bytes_ + key.size() + value.size() > request_.bytes_max);
+    const bool full =
+        page_.entries > 0 && (page_.entries >= request_.entries_max ||
+                              bytes_ + key.size() + value.size() > request_.bytes_max);
     if (full) return stop();
     page_.entries++;
     bytes_ += key.size() + value.size();

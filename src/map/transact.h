@@ -1,11 +1,12 @@
 // transact: the one way in which models change the map, the same on every engine.
 //
-//   Status status = transactor.transact(Scope::in(keyspace).exclusive(key), [&](View& view) -> Status {
+//   const auto update = [&](View& view) -> Status {
 //     Value value;
 //     TRY(view.get(key, value));
 //     view.put(key, next(value));
 //     return {};
-//   });
+//   };
+//   Status status = transactor.transact(Scope::in(keyspace).exclusive(key), update);
 //
 // The function sees the map with its own writes on top, and may run several times: it must have no
 // effect but through the View. If it returns an error nothing is written and the error comes back.
@@ -89,7 +90,7 @@ class View {
 };
 
 struct TransactOptions {
-  std::optional<Way> way;  // by default what the engine needs: expecting if it is shared
+  std::optional<Way> way;    // by default what the engine needs: expecting if it is shared
   bool check_scope = false;  // every access lies inside its scope: on in all tests
   uint64_t seed = 1;         // of the jitter between retries
 };

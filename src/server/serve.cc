@@ -46,9 +46,8 @@ Result<Store> open_store(const Settings& settings, const Clock& clock) {
   if (settings.engine == EngineChoice::memory)
     return Store{std::make_unique<MemoryEngine>(), "in memory: gone when the server stops"};
   const std::filesystem::path path = std::filesystem::absolute(settings.data);
-  TRY_ASSIGN(auto engine, open_rocksdb_engine({.path = path,
-                                               .clock = clock,
-                                               .cache_bytes = settings.cache_bytes}));
+  TRY_ASSIGN(auto engine, open_rocksdb_engine(
+                              {.path = path, .clock = clock, .cache_bytes = settings.cache_bytes}));
   Uuid uuid;
   std::copy(engine->identity().uuid.begin(), engine->identity().uuid.end(), uuid.begin());
   std::string description =

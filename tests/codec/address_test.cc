@@ -78,7 +78,7 @@ TEST(Address, RecordsOfOneRedisKeyAreNeighboursInStoredOrder) {
   Random random(test_seed(6));
   // User keys that are each other's prefixes, and hold zeros.
   const Bytes user_keys[] = {"a", Bytes("a\0", 2), Bytes("a\0\xff", 3), "ab", "b", "", "\xff"};
-  std::map<Bytes, size_t> owners;                 // address -> which user key
+  std::map<Bytes, size_t> owners;                                    // address -> which user key
   std::map<std::pair<size_t, char>, std::map<Bytes, Bytes>> stored;  // by key and table
   for (uint64_t round = 0; round < test_rounds(2000); round++) {
     TextArena arena;
@@ -161,8 +161,7 @@ TEST(Address, GranulesAreSharedByWhatIsLockedTogether) {
   EXPECT_EQ(granule_of(table(7, 1)), granule_of(table(7, 2)));
   EXPECT_NE(granule_of(table(7, 1)), granule_of(table(8, 1)));
   const auto name = [&](uint64_t parent, ByteView text) {
-    return encode(
-        CatalogLeafNameKey{KeyspaceId{1}, EntityId{parent}, CatalogType::table, text});
+    return encode(CatalogLeafNameKey{KeyspaceId{1}, EntityId{parent}, CatalogType::table, text});
   };
   EXPECT_EQ(granule_of(name(7, "a")), granule_of(name(7, "b")));
   EXPECT_NE(granule_of(name(7, "a")), granule_of(name(8, "a")));
@@ -170,9 +169,9 @@ TEST(Address, GranulesAreSharedByWhatIsLockedTogether) {
 
 TEST(Address, MalformedKeysAndAddressesAreErrors) {
   Bytes out;
-  for (const char* key : {"7800000164", "780000016471", "78000001646d", "78000001646d05",
-                          "780000016473013000", "78000001647301300000000161",
-                          "7800000166010000", "780000016603"})
+  for (const char* key :
+       {"7800000164", "780000016471", "78000001646d", "78000001646d05", "780000016473013000",
+        "78000001647301300000000161", "7800000166010000", "780000016603"})
     EXPECT_FALSE(append_address(out, *from_hex(key)).has_value()) << key;
   for (const char* address :
        {"7800000164", "78000001640130", "7800000164013061", "78000001640130610001",

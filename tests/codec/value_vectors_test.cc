@@ -146,10 +146,9 @@ TEST(RedisMetadata, Vectors) {
     // Cut anywhere, it is an error (a string's payload may have any length), never a wrong answer.
     for (size_t size = 0; size < bytes.size(); size++) {
       const auto cut = decode_redis_metadata(ByteView(bytes).substr(0, size));
-      const bool whole_string = metadata.type == RedisType::string &&
-                                size >= (metadata.encoding == 1 ? 9u : 5u);
-      const bool without_groups =
-          metadata.type == RedisType::stream && size + 8 == bytes.size();
+      const bool whole_string =
+          metadata.type == RedisType::string && size >= (metadata.encoding == 1 ? 9u : 5u);
+      const bool without_groups = metadata.type == RedisType::stream && size + 8 == bytes.size();
       EXPECT_EQ(cut.has_value(), whole_string || without_groups) << size;
     }
     if (metadata.type != RedisType::string) {
@@ -231,9 +230,9 @@ TEST(StreamEntry, LongStringsAndWrongBytes) {
 }
 
 TEST(MemComparable, KeepsOrderAndRoundTrips) {
-  const Bytes keys[] = {"",         Bytes(1, '\0'), Bytes(8, '\0'), Bytes(9, '\0'), "a",
-                        "abcdefg",  "abcdefgh",     "abcdefghi",    "b",            "\xff",
-                        Bytes(8, '\xff'), Bytes(16, '\xff')};
+  const Bytes keys[] = {"",  Bytes(1, '\0'), Bytes(8, '\0'),   Bytes(9, '\0'),
+                        "a", "abcdefg",      "abcdefgh",       "abcdefghi",
+                        "b", "\xff",         Bytes(8, '\xff'), Bytes(16, '\xff')};
   for (const Bytes& a : keys) {
     Bytes a_encoded;
     MemComparable::append(a_encoded, a);

@@ -5,8 +5,8 @@
 #include "codec/key_kinds.h"
 #include "codec/meta_keys.h"
 #include "codec/pretty_key.h"
-#include "codec/redis_metadata.h"
 #include "codec/redis_keys.h"
+#include "codec/redis_metadata.h"
 #include "codec/redis_stream.h"
 #include "support/key_probes.h"
 

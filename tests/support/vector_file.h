@@ -27,8 +27,8 @@ inline std::vector<VectorLine> read_vectors(const std::string& name) {
     const size_t arrow = line.find(" -> ");
     EXPECT_NE(arrow, std::string::npos) << name << ':' << number;
     if (arrow == std::string::npos) continue;
-    lines.push_back({name + ':' + std::to_string(number), line.substr(0, arrow),
-                     line.substr(arrow + 4)});
+    lines.push_back(
+        {name + ':' + std::to_string(number), line.substr(0, arrow), line.substr(arrow + 4)});
   }
   EXPECT_FALSE(lines.empty()) << path << " has no vectors";
   return lines;
