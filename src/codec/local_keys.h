@@ -186,6 +186,7 @@ struct TransactionKey {
 
 // | 01 's' | suffix 4 |
 struct StoreKey {
+  enum What : unsigned char { cluster_version, gossip, clock_upper_bound, ident, last_up };
   unsigned char what;
   static constexpr std::string_view kind = "local.store";
   static constexpr Word whats[] = {{"cver", "cluster-version", "/clusterVersion"},

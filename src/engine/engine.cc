@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/counter.h"
+#include "codec/counter_value.h"
 
 namespace trellis {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/counter.h"
+#include "codec/counter_value.h"
 #include "engine/faulty_engine.h"
 #include "engine/memory_engine.h"
 

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "base/assert.h"
-#include "engine/counter.h"
+#include "codec/counter_value.h"
 
 namespace trellis {
 namespace {

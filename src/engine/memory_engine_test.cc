@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "engine/counter.h"
+#include "codec/counter_value.h"
 
 namespace trellis {
 namespace {

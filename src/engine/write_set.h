@@ -27,7 +27,7 @@ class WriteSet {
   void put(ByteView key, ByteView value) { append(WriteOp::put, key, value); }
   void remove(ByteView key) { append(WriteOp::remove, key, {}); }
   void remove_range(ByteView begin, ByteView end) { append(WriteOp::remove_range, begin, end); }
-  // Adds to a counter key ('k', codec/counter_keys.h) without reading it.
+  // Adds to a counter key (codec/tenant_keys.h) without reading it.
   void add(ByteView key, int64_t delta) {
     append(WriteOp::add, key, {reinterpret_cast<const char*>(&delta), sizeof delta});
   }

@@ -1,6 +1,6 @@
 // What RocksDB does with an add to a counter and with a patch of a block.
 //
-// counter and its operand:  | 01 | value i64be |      (engine/counter.h)
+// counter and its operand:  | 01 | value i64be |      (codec/counter_value.h)
 // block:                    | 01 | crc32c of data u32be | data |
 // patch (an operand):       | 02 | crc32c of offset and data u32be | offset u32be | data |
 // damaged block:            | 03 | why, in words |

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/limits.h"
-#include "engine/counter.h"
+#include "codec/counter_value.h"
 #include "rocksdb_engine/rocksdb_status.h"
 
 namespace trellis {

@@ -10,7 +10,8 @@
 #include <shared_mutex>
 
 #include "base/assert.h"
-#include "engine/counter.h"
+#include "codec/counter_value.h"
+#include "codec/local_keys.h"
 #include "rocksdb_engine/batched_read.h"
 #include "rocksdb_engine/block_store.h"
 #include "rocksdb_engine/data_directory.h"
@@ -27,10 +28,6 @@
 namespace trellis {
 
 namespace {
-
-constexpr ByteView identity_key = "\x01siden";
-constexpr char identity_format = 0x01;
-constexpr size_t identity_bytes = 1 + 16 + 8;
 
 // A batch that grew past this gives its memory back.
 constexpr size_t batch_kept_bytes = size_t{1} << 20;
@@ -346,29 +343,21 @@ StoreIdentity make_identity(const Clock& clock) {
   return identity;
 }
 
-// | 01 | uuid 16 bytes | created, unix ms u64be |
 Result<StoreIdentity> load_or_make_identity(Database& database, const Clock& clock) {
+  const Bytes key = encode(StoreKey{StoreKey::ident});
   std::string stored;
-  rocksdb::Status status =
-      database.db->Get({}, database.families[0], to_slice(identity_key), &stored);
+  rocksdb::Status status = database.db->Get({}, database.families[0], to_slice(key), &stored);
   if (status.ok()) {
-    if (stored.size() != identity_bytes || stored[0] != identity_format) {
-      return Error{Code::corrupt,
-                   "the store's identity record does not make sense: restore from a "
-                   "backup"};
-    }
-    StoreIdentity identity{{}, load_be(stored.data() + 17, 8)};
-    std::copy(stored.begin() + 1, stored.begin() + 17, identity.uuid.begin());
-    return identity;
+    auto identity = decode<StoreIdentity>(stored);
+    if (identity) return identity;
+    return Error{Code::corrupt, "the store's identity record does not make sense (" +
+                                    identity.error().message + "): restore from a backup"};
   }
   if (!status.IsNotFound()) return read_error(status);
   const StoreIdentity identity = make_identity(clock);
-  stored.assign(1, identity_format);
-  stored.append(identity.uuid.begin(), identity.uuid.end());
-  append_be64(stored, identity.created_unix_ms);
   rocksdb::WriteOptions options;
   options.sync = true;
-  status = database.db->Put(options, database.families[0], to_slice(identity_key), stored);
+  status = database.db->Put(options, database.families[0], to_slice(key), encode(identity));
   if (!status.ok()) return write_error(status);
   return identity;
 }

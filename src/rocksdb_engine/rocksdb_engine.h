@@ -7,7 +7,6 @@
 // A Value that was read must be dropped before the engine is: it pins the engine's cache.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "codec/store_values.h"
 #include "engine/engine.h"
 
 namespace rocksdb {
@@ -55,11 +55,6 @@ struct EngineFigures {
   bool writes_stopped = false;  // until a flush or a compaction is done
   uint64_t background_errors = 0;
   uint64_t wal_syncs = 0;
-};
-
-struct StoreIdentity {
-  std::array<uint8_t, 16> uuid;
-  uint64_t created_unix_ms;
 };
 
 class RocksdbEngine : public Engine {

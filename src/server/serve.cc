@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
-#include <algorithm>
 #include <csignal>
 #include <memory>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "codec/field_codecs.h"
 #include "codec/local_keys.h"
+#include "codec/store_values.h"
 #include "engine/memory_engine.h"
 #include "map/transact.h"
 #include "rocksdb_engine/rocksdb_engine.h"
@@ -45,13 +44,15 @@ struct Store {
 Result<Store> open_store(const Settings& settings, const Clock& clock) {
   if (settings.engine == EngineChoice::memory)
     return Store{std::make_unique<MemoryEngine>(), "in memory: gone when the server stops"};
-  const std::filesystem::path path = std::filesystem::absolute(settings.data);
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::absolute(settings.data, failed);
+  if (failed)
+    return Error{Code::invalid, fmt::format("data folder {}: {}: give an absolute path",
+                                            settings.data, failed.message())};
   TRY_ASSIGN(auto engine, open_rocksdb_engine(
                               {.path = path, .clock = clock, .cache_bytes = settings.cache_bytes}));
-  Uuid uuid;
-  std::copy(engine->identity().uuid.begin(), engine->identity().uuid.end(), uuid.begin());
-  std::string description =
-      fmt::format("{} (rocksdb, store {})", path.lexically_normal().string(), to_string(uuid));
+  std::string description = fmt::format("{} (rocksdb, store {})", path.lexically_normal().string(),
+                                        to_string(engine->identity().uuid));
   return Store{std::move(engine), std::move(description)};
 }
 
@@ -71,14 +72,10 @@ Durability durability_of(DurabilityChoice choice) {
   return Durability::everysec;
 }
 
-// | 01 's' 'uptm' | -> | format 01 | unix ms u64 |: when this store was last started. Written
-// before anything is served, so that a store that cannot be written is found now.
+// Written before anything is served, so that a store that cannot be written is found now.
 Status record_start(Transactor& transactor, const Clock& clock, Durability durability) {
-  constexpr unsigned char last_up = 4;
-  static_assert(StoreKey::whats[last_up].bytes == "uptm");
-  const Bytes key = encode(StoreKey{last_up});
-  Bytes value("\x01");
-  append_be64(value, clock.unix_ms());
+  const Bytes key = encode(StoreKey{StoreKey::last_up});
+  const Bytes value = encode(StoreStart{clock.unix_ms()});
   return transactor.transact(
       Scope::system().exclusive(key),
       [&](View& view) {

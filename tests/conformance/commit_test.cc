@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "conformance/engine_fixture.h"
-#include "engine/counter.h"
+#include "codec/counter_value.h"
 
 namespace trellis {
 namespace {

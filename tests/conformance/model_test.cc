@@ -4,7 +4,7 @@
 #include <map>
 
 #include "conformance/engine_fixture.h"
-#include "engine/counter.h"
+#include "codec/counter_value.h"
 
 namespace trellis {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "codec/pretty_key.h"
 #include "conformance/engine_fixture.h"
-#include "engine/counter.h"
+#include "codec/counter_value.h"
 #include "engine/faulty_engine.h"
 
 namespace trellis {

@@ -150,19 +150,19 @@ TEST_F(BadInput, AnInterruptedCreationIsFinished) {
     files->restore_power();
     const auto engine = open_rocksdb_engine(there);
     ASSERT_TRUE(engine.has_value()) << to_string(engine.error());
-    EXPECT_EQ((*engine)->identity().created_unix_ms, clock_.unix_ms());
+    EXPECT_EQ((*engine)->identity().created_ms, clock_.unix_ms());
   }
 }
 
 TEST_F(BadInput, TheIdentityStays) {
   auto engine = open();
   const StoreIdentity first = engine->identity();
-  EXPECT_EQ(first.created_unix_ms, clock_.unix_ms());
+  EXPECT_EQ(first.created_ms, clock_.unix_ms());
   engine.reset();
   clock_.advance_ms(1000);
   engine = open();
   EXPECT_EQ(engine->identity().uuid, first.uuid);
-  EXPECT_EQ(engine->identity().created_unix_ms, first.created_unix_ms);
+  EXPECT_EQ(engine->identity().created_ms, first.created_ms);
   ASSERT_EQ(get(*engine, "\x01siden").size(), 25);
   ASSERT_TRUE(put(*engine, "\x01siden", "nonsense").has_value());
   engine.reset();

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "engine/counter.h"
+#include "codec/counter_value.h"
 
 namespace trellis {
 

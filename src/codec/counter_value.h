@@ -1,4 +1,5 @@
-// Counters of a tenant: the keys that WriteSet::add may touch, and what they hold.
+// Counters of a tenant: the keys that an add may touch (CounterKey, tenant_keys.h) and what they
+// hold.
 //
 //   'x' | keyspace u24be | 'k' | ...   ->   | 01 | value i64be, two's complement |
 #pragma once
