@@ -111,7 +111,9 @@ class Decoder {
             std::string_view why) {
     all_decoded_ = false;
     if (output_.json) {
-      json::object object{{"key", text}, {"error", why}};
+      // The input may be any bytes; JSON is UTF-8.
+      const std::string quoted = quote(text);
+      json::object object{{"key", quoted.substr(1, quoted.size() - 2)}, {"error", why}};
       if (offset) object["offset"] = *offset;
       fmt::print(output_.out, "{}\n", json::serialize(object));
       return;

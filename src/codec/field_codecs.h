@@ -9,7 +9,7 @@
 //   LengthPrefixed<n> length in n bytes big-endian, then the bytes            no order
 //   Remaining         all bytes to the end of the key                         order of bytes
 //   Uuid              16 bytes
-//   Decimal<n>        decimal digits, zero padded to at least n               order of numbers
+//   Decimal<n>        decimal digits, zero padded to at least n   order of numbers up to n digits
 //   OneOf<table>      one of a fixed set of words
 #pragma once
 

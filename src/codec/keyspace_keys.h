@@ -73,6 +73,19 @@ struct TikvRegionKey {
   }
 };
 
+// The right border of a mode's last keyspace: the next mode byte and no keyspace.
+// | mode + 1 | 00*7 fb |
+struct TikvModeEndKey {
+  KeyMode mode;
+  static constexpr std::string_view kind = "tikv.mode_end";
+  static constexpr Word ends[] = {
+      {"n", "m", "/m/Max"}, {"u", "t", "/t/Max"}, {"s", "r", "/r/Max"}, {"y", "x", "/x/Max"}};
+  static constexpr auto layout() {
+    return record(field<OneOf<ends>>("mode", &TikvModeEndKey::mode, "the mode that ends here"),
+                  literal("padding", "\0\0\0\0\0\0\0\xfb", "4 bytes of prefix, 4 of padding"));
+  }
+};
+
 // | mode | keyspace u24 |: what every key of the keyspace in that mode starts with.
 void append_keyspace_prefix(Bytes& out, KeyMode mode, KeyspaceId keyspace);
 

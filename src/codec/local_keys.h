@@ -138,6 +138,15 @@ struct SharedLocksLatchKey {
   }
 };
 
+// | 01 'k' | key escaped |: where everything that is local to a key starts; a bound, not stored.
+struct RangeLocalPrefix {
+  ByteView key;
+  static constexpr std::string_view kind = "local.range_prefix";
+  static constexpr auto layout() {
+    return record(local_area, local_by_key, addressed_key_field(&RangeLocalPrefix::key));
+  }
+};
+
 // | 01 'k' | key escaped | 'rdsc' |
 struct RangeDescriptorKey {
   ByteView key;

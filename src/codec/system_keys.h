@@ -88,9 +88,21 @@ struct TimeSeriesKey {
 inline constexpr Literal keyspaces_path =
     literal("table", "/keyspaces/", "keyspace management", "/Keyspaces");
 
+// Eight digits hold more than a keyspace id may be.
+struct PathKeyspace : Decimal<8> {
+  static bool read(Reader& reader, KeyspaceId& keyspace) {
+    const size_t start = reader.offset();
+    if (!Decimal<8>::read(reader, keyspace)) return false;
+    return keyspace.value <= keyspace_id_max || reader.fail("number too large", start);
+  }
+  static const char* invalid(KeyspaceId keyspace) {
+    return keyspace.value <= keyspace_id_max ? nullptr : "a keyspace id is at most 16777215";
+  }
+};
+
 template <class Record>
 constexpr auto path_id_field(KeyspaceId Record::*member) {
-  return field<Decimal<8>>("keyspace", member, "keyspace id, the tenant");
+  return field<PathKeyspace>("keyspace", member, "keyspace id, the tenant");
 }
 
 // | 04 | '/keyspaces/' 'meta/' | keyspace: 8 digits |

@@ -102,8 +102,29 @@ Status check_commit(const Commit& commit) {
     return too_large("commit", "commit_bytes_max", commit.writes.bytes(), commit_bytes_max);
   }
   for (const WriteSet::Write& write : commit.writes) TRY(check_write(write));
-  for (const Expectation& expectation : commit.expectations) TRY(check_expectation(expectation));
+  size_t expected = 0;
+  for (const Expectation& expectation : commit.expectations) {
+    TRY(check_expectation(expectation));
+    expected += expectation_bytes(expectation);
+  }
+  if (expected > expectation_bytes_max) {
+    return too_large("what a commit relies on", "expectation_bytes_max", expected,
+                     expectation_bytes_max);
+  }
   return {};
+}
+
+Status check_block_keyspace(KeyspaceId keyspace) {
+  if (keyspace.value <= keyspace_id_max) return {};
+  return invalid(
+      fmt::format("keyspace {} is over keyspace_id_max ({})", keyspace.value, keyspace_id_max));
+}
+
+Status check_block_write(const BlockWrite& write) {
+  TRY(check_block_keyspace(write.block.keyspace));
+  const size_t end = size_t{write.offset.value_or(0)} + write.bytes.size();
+  if (end <= block_bytes_max) return {};
+  return too_large("block", "block_bytes_max", end, block_bytes_max);
 }
 
 }  // namespace trellis

@@ -45,6 +45,11 @@ struct Expectation {
   std::optional<Bytes> seen;  // absent: the key was not there
 };
 
+inline size_t expectation_bytes(const Expectation& expectation) {
+  return expectation.begin.size() + (expectation.end ? expectation.end->size() : 0) +
+         (expectation.seen ? expectation.seen->size() : 0);
+}
+
 struct Commit {
   WriteSet writes;
   std::vector<Expectation> expectations;
@@ -69,6 +74,7 @@ struct ScanRequest {
 struct ScanPage {
   size_t entries = 0;
   // Set if the page ended before the interval did: the next page's `begin` (reverse: its `end`).
+  // May be set though nothing follows: looking would cost, and the next page is then empty.
   std::optional<Bytes> resume;
   // If asked for: covers [begin, resume) (reverse: [resume, end)), or all of it without resume.
   Bytes evidence;
@@ -150,7 +156,11 @@ class Engine {
 Status commit(Engine& engine, const Commit& commit);
 
 // What every engine refuses before it looks at anything else: keys and values over their limits, a
-// commit over commit_bytes_max, an empty key, a reversed interval, an add to what is no counter.
+// commit over commit_bytes_max or expectation_bytes_max, an empty key, a reversed interval, an add
+// to what is no counter.
 Status check_commit(const Commit& commit);
+// The same for blocks: a block over block_bytes_max, a keyspace over keyspace_id_max.
+Status check_block_write(const BlockWrite& write);
+Status check_block_keyspace(KeyspaceId keyspace);
 
 }  // namespace trellis

@@ -192,6 +192,7 @@ MemoryStore::CrashReport MemoryStore::crash(Random& random) {
 
 Status MemoryBlocks::read(std::span<const BlockId> blocks, std::span<Value> values) {
   ASSERT(blocks.size() == values.size());
+  for (const BlockId& block : blocks) TRY(check_block_keyspace(block.keyspace));
   std::shared_lock lock(store_.mutex_);
   TRY(store_.check_open(generation_));
   for (size_t i = 0; i < blocks.size(); i++) {
@@ -202,13 +203,7 @@ Status MemoryBlocks::read(std::span<const BlockId> blocks, std::span<Value> valu
 }
 
 Status MemoryBlocks::write(std::span<const BlockWrite> writes) {
-  for (const BlockWrite& write : writes) {
-    const size_t end = size_t{write.offset.value_or(0)} + write.bytes.size();
-    if (end > block_bytes_max) {
-      return Error{Code::too_large, fmt::format("block of {} bytes is over block_bytes_max ({})",
-                                                end, block_bytes_max)};
-    }
-  }
+  for (const BlockWrite& write : writes) TRY(check_block_write(write));
   std::unique_lock lock(store_.mutex_);
   TRY(store_.check_open(generation_));
   for (const BlockWrite& write : writes) store_.write_block(write);
@@ -216,6 +211,7 @@ Status MemoryBlocks::write(std::span<const BlockWrite> writes) {
 }
 
 Status MemoryBlocks::remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) {
+  TRY(check_block_keyspace(keyspace));
   if (first >= end) return {};
   std::unique_lock lock(store_.mutex_);
   TRY(store_.check_open(generation_));

@@ -7,9 +7,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <shared_mutex>
 #include <vector>
 
+#include "base/shared_mutex.h"
 #include "map/scope.h"
 
 namespace trellis {
@@ -17,7 +17,7 @@ namespace trellis {
 class LatchTable {
  private:
   struct alignas(64) Stripe {
-    std::shared_mutex mutex;
+    SharedMutex mutex;
   };
 
  public:

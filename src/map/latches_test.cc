@@ -99,5 +99,28 @@ TEST(Latches, NoDeadlockAndNoLostIncrement) {
   EXPECT_EQ(sum, 4u * rounds);
 }
 
+// A steady load of transactions in a keyspace must not keep a flush of it out.
+TEST(Latches, TheWholeKeyspaceGetsItsTurn) {
+  LatchTable table;
+  std::atomic<bool> stop = false;
+  std::atomic<int> running = 0;
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < 4; i++)
+    threads.emplace_back([&, i] {
+      Scope scope = Scope::in(ks);
+      scope.exclusive(raw_key(i));
+      while (!stop) {
+        const LatchTable::Held held(table, scope);
+        running++;
+        // Somebody always holds the keyspace: each waits for another before it lets go.
+        for (int turn = 0; turn < 1000 && running < 2 && !stop; turn++) std::this_thread::yield();
+        running--;
+      }
+    });
+  for (int flush = 0; flush < 20; flush++) const LatchTable::Held held(table, Scope::all_of(ks));
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 }  // namespace trellis

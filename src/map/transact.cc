@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "base/assert.h"
+#include "codec/counter_value.h"
 #include "codec/pretty_key.h"
 #include "map/latches.h"
 
@@ -59,10 +60,23 @@ bool View::read_own(ByteView key, Value& value) const {
   return true;
 }
 
-void View::expect_value(ByteView key, const Value& value) {
-  if (way_ != Way::expecting) return;
-  expectations_.push_back(
-      {.begin = Bytes(key), .end = std::nullopt, .seen = engine_.evidence(value)});
+Status View::expect(Expectation expectation) {
+  expected_bytes_ += expectation_bytes(expectation);
+  if (expected_bytes_ > expectation_bytes_max)
+    return Error{
+        Code::too_large,
+        fmt::format("a transaction that reads {} bytes is over expectation_bytes_max ({}): "
+                    "read less, or in several transactions",
+                    expected_bytes_, expectation_bytes_max)};
+  expectations_.push_back(std::move(expectation));
+  return {};
+}
+
+Status View::expect_value(ByteView key, const Value& value) {
+  if (way_ != Way::expecting) return {};
+  // What was seen first must still be so; seen again it proves nothing more.
+  if (!expected_keys_.emplace(key).second) return {};
+  return expect({.begin = Bytes(key), .end = std::nullopt, .seen = engine_.evidence(value)});
 }
 
 namespace {
@@ -91,8 +105,7 @@ Status View::get(ByteView key, Value& value) {
   TRY(check_read(key));
   if (read_own(key, value)) return {};
   TRY(engine_.get(key, value));
-  expect_value(key, value);
-  return {};
+  return expect_value(key, value);
 }
 
 Status View::multi_get(std::span<const ByteView> keys, std::span<Value> values) {
@@ -101,7 +114,7 @@ Status View::multi_get(std::span<const ByteView> keys, std::span<Value> values) 
   TRY(engine_.multi_get(keys, values));
   // Own writes are few: it costs less to read over them than to leave them out of the batch.
   for (size_t i = 0; i < keys.size(); i++)
-    if (!read_own(keys[i], values[i])) expect_value(keys[i], values[i]);
+    if (!read_own(keys[i], values[i])) TRY(expect_value(keys[i], values[i]));
   return {};
 }
 
@@ -113,14 +126,14 @@ bool View::overlays(ByteView begin, ByteView end) const {
   return range_removed(begin);
 }
 
-void View::expect_page(const ScanRequest& request, ScanPage& page) {
-  if (way_ != Way::expecting) return;
-  if (!request.end.empty() && request.begin >= request.end) return;  // nothing can lie in it
+Status View::expect_page(const ScanRequest& request, ScanPage& page) {
+  if (way_ != Way::expecting) return {};
+  if (!request.end.empty() && request.begin >= request.end) return {};  // nothing can lie in it
   Expectation expected{.begin = Bytes(request.begin), .end = Bytes(request.end), .seen = {}};
   if (page.resume && !request.reverse) expected.end = *page.resume;
   if (page.resume && request.reverse) expected.begin = *page.resume;
   expected.seen = std::move(page.evidence);
-  expectations_.push_back(std::move(expected));
+  return expect(std::move(expected));
 }
 
 // Merges pages of the engine with the transaction's own writes. Entries come in the scan's order
@@ -210,7 +223,7 @@ Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
   asked.want_evidence = way_ == Way::expecting;
   if (!overlays(request.begin, request.end)) {
     TRY_ASSIGN(ScanPage page, engine_.scan(asked, visit));
-    expect_page(asked, page);
+    TRY(expect_page(asked, page));
     return page;
   }
   Merge merge(*this, request, visit);
@@ -220,7 +233,7 @@ Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
   Bytes resume;
   for (;;) {
     TRY_ASSIGN(ScanPage page, engine_.scan(asked, merge_entry));
-    expect_page(asked, page);  // before `resume` changes, which asked may refer to
+    TRY(expect_page(asked, page));  // before `resume` changes, which asked may refer to
     if (merge.stopped()) break;
     if (!page.resume) {
       merge.rest();
@@ -234,11 +247,26 @@ Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
 
 // --- writes ---
 
+// What is over the limit is not kept: the transaction has failed, and says so when it ends.
+bool View::has_room(size_t bytes) {
+  buffered_bytes_ += bytes;
+  if (buffered_bytes_ <= commit_bytes_max) return true;
+  if (violated_)
+    violated_ = Error{Code::too_large,
+                      fmt::format("a transaction that writes over commit_bytes_max ({}): write "
+                                  "less, or stage it in several",
+                                  commit_bytes_max)};
+  return false;
+}
+
 void View::put(ByteView key, ByteView value) {
   if (check_scope_ && !scope_.allows_write(key)) note_violation("put", key);
   forget_add(key);
   const auto point = points_.lower_bound(key);
-  if (point != points_.end() && point->first == key)
+  const bool known = point != points_.end() && point->first == key;
+  if (known && point->second.value) buffered_bytes_ -= point->second.value->size();
+  if (!has_room(value.size() + (known ? 0 : key.size()))) return;
+  if (known)
     point->second.value = Bytes(value);
   else
     points_.emplace_hint(point, Bytes(key), Buffered{Bytes(value)});
@@ -247,14 +275,26 @@ void View::put(ByteView key, ByteView value) {
 void View::remove(ByteView key) {
   if (check_scope_ && !scope_.allows_write(key)) note_violation("remove", key);
   forget_add(key);
-  points_[Bytes(key)].value = std::nullopt;
+  const auto point = points_.lower_bound(key);
+  const bool known = point != points_.end() && point->first == key;
+  if (known && point->second.value) buffered_bytes_ -= point->second.value->size();
+  if (known)
+    point->second.value = std::nullopt;
+  else if (has_room(key.size()))
+    points_.emplace_hint(point, Bytes(key), Buffered{});
 }
 
 void View::remove_range(ByteView begin, ByteView end) {
   if (check_scope_ && !scope_.allows_remove_range(begin, end))
     note_violation("remove_range", begin);
   if (!end.empty() && begin >= end) return;
-  points_.erase(points_.lower_bound(begin), end.empty() ? points_.end() : points_.lower_bound(end));
+  if (!has_room(begin.size() + end.size())) return;
+  const auto first = points_.lower_bound(begin);
+  const auto last = end.empty() ? points_.end() : points_.lower_bound(end);
+  for (auto point = first; point != last; ++point)
+    buffered_bytes_ -=
+        point->first.size() + (point->second.value ? point->second.value->size() : 0);
+  points_.erase(first, last);
   adds_.erase(adds_.lower_bound(begin), end.empty() ? adds_.end() : adds_.lower_bound(end));
   // Joined with every range that it touches, so that ranges stay disjoint.
   Bytes from(begin);
@@ -274,7 +314,11 @@ void View::remove_range(ByteView begin, ByteView end) {
 
 void View::add(ByteView key, int64_t delta) {
   if (check_scope_ && !scope_.allows_write(key)) note_violation("add", key);
-  adds_[Bytes(key)] += delta;
+  const auto known = adds_.find(key);
+  if (known != adds_.end())
+    known->second = add_wrapping(known->second, delta);
+  else if (has_room(key.size() + sizeof delta))
+    adds_.emplace(key, delta);
 }
 
 // An add before a put or remove of the same key has no effect; one after it has.
@@ -361,7 +405,8 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
     }
   }
   held.reset();  // the order is fixed; the disk may take its time
-  if (answer && durability == Durability::always)
+  // An error is an answer too: what it was based on must not be taken back.
+  if (durability == Durability::always)
     if (const Status durable = engine_.wait_durable(ticket); !durable)
       return {Error{writes ? Code::maybe : Code::unavailable, durable.error().message}};
   return {std::move(answer)};

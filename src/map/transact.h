@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -71,8 +72,10 @@ class View {
   bool read_own(ByteView key, Value& value) const;
   Status check_read(ByteView key) const;
   Status check_scan(ByteView begin, ByteView end) const;
-  void expect_value(ByteView key, const Value& value);
-  void expect_page(const ScanRequest& request, ScanPage& page);
+  Status expect(Expectation expectation);
+  Status expect_value(ByteView key, const Value& value);
+  Status expect_page(const ScanRequest& request, ScanPage& page);
+  bool has_room(size_t bytes);
   Status violation(const char* what, ByteView key) const;
   void note_violation(const char* what, ByteView key);
   void forget_add(ByteView key);
@@ -85,7 +88,10 @@ class View {
   Points points_;
   Ranges ranges_;
   std::map<Bytes, int64_t, std::less<>> adds_;
+  size_t buffered_bytes_ = 0;
   std::vector<Expectation> expectations_;
+  std::set<Bytes, std::less<>> expected_keys_;
+  size_t expected_bytes_ = 0;
   Status violated_;
 };
 

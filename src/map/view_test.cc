@@ -180,5 +180,59 @@ TEST(View, AddsAreNotReadBack) {
   EXPECT_EQ(read.error().code, Code::invalid);
 }
 
+TEST(View, AddsWrapAsTheEnginesDo) {
+  MemoryEngine engine;
+  SystemClock clock;
+  Transactor transactor(engine, clock, {.way = {}, .check_scope = true});
+  const Bytes counter("x\0\0\7krk\0\0", 9);
+  const Status status = transactor.transact(Scope::in(ks), [&](View& view) -> Status {
+    view.add(counter, INT64_MAX);
+    view.add(counter, INT64_MAX);
+    return {};
+  });
+  ASSERT_TRUE(status.has_value());
+  Value value;
+  ASSERT_TRUE(engine.get(counter, value).has_value());
+  EXPECT_EQ(to_hex(value.bytes()), "01fffffffffffffffe");
+}
+
+TEST(View, WhatATransactionHoldsIsBounded) {
+  MemoryEngine engine;
+  SystemClock clock;
+  Transactor transactor(engine, clock, {.way = Way::expecting, .check_scope = true});
+  const Bytes big(1 << 20, 'v');
+  const auto put_many = [&](uint64_t first, uint64_t count) {
+    return transactor.transact(Scope::all_of(ks), [&](View& view) -> Status {
+      for (uint64_t i = first; i < first + count; i++) {
+        view.put(key_of(i), big);
+        view.put(key_of(i), big);  // overwriting costs nothing
+      }
+      return {};
+    });
+  };
+  const Status too_much = put_many(0, 33);
+  ASSERT_FALSE(too_much.has_value());
+  EXPECT_EQ(too_much.error().code, Code::too_large);
+  Value value;
+  ASSERT_TRUE(engine.get(key_of(0), value).has_value());
+  EXPECT_FALSE(value.found());
+
+  for (uint64_t first = 0; first < 75; first += 25) ASSERT_TRUE(put_many(first, 25).has_value());
+  const auto read_many = [&](uint64_t count) {
+    return transactor.transact(Scope::all_of(ks), [&](View& view) -> Status {
+      for (uint64_t i = 0; i < count; i++) {
+        Value seen;
+        TRY(view.get(key_of(i), seen));
+        TRY(view.get(key_of(i), seen));  // again costs nothing
+      }
+      return {};
+    });
+  };
+  EXPECT_TRUE(read_many(60).has_value());
+  const Status read_too_much = read_many(70);
+  ASSERT_FALSE(read_too_much.has_value());
+  EXPECT_EQ(read_too_much.error().code, Code::too_large);
+}
+
 }  // namespace
 }  // namespace trellis

@@ -143,6 +143,7 @@ TEST(KeyErrors, NameOffsetAndReason) {
       {"780002016601000000000000000", 0, ""},  // odd: refused before decoding
       {"78000201660100000000000000ffff", 14, "end of key: bytes follow"},
       {"042f6b65797370616365732f6d6574612f31", 17, "keyspace: decimal number is not padded"},
+      {"042f6b65797370616365732f6d6574612f3136373737323136", 17, "keyspace: number too large"},
   };
   for (const BadKey& bad : keys) {
     SCOPED_TRACE(bad.hex);

@@ -36,6 +36,15 @@ TEST_P(BlockConformance, WholeBlocks) {
   EXPECT_EQ(read(block(0)), "");
 }
 
+TEST_P(BlockConformance, KeyspacesOverTheLimitAreRefused) {
+  const BlockId far{KeyspaceId{keyspace_id_max + 1}, data, 0};
+  const BlockWrite far_write{far, std::nullopt, "x"};
+  Value value;
+  EXPECT_EQ(blocks().write({&far_write, 1}).error().code, Code::invalid);
+  EXPECT_EQ(blocks().read({&far, 1}, {&value, 1}).error().code, Code::invalid);
+  EXPECT_EQ(blocks().remove(far.keyspace, data, 0, 1).error().code, Code::invalid);
+}
+
 TEST_P(BlockConformance, ManyBlocksInOneCall) {
   const BlockWrite writes[] = {{block(1), std::nullopt, "one"},
                                {block(300), std::nullopt, "many"},
