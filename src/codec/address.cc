@@ -70,6 +70,14 @@ bool has_inode(ByteView key) {
   return key.size() > prefix_bytes && is_inode_scope(key[prefix_bytes]);
 }
 
+Status append_inode_granule(Bytes& out, ByteView key) {
+  if (key.size() < prefix_bytes + 1 + inode_bytes) return malformed(key.size(), "too short");
+  out.append(key.substr(0, prefix_bytes));
+  out.push_back(inode_group);
+  out.append(key.substr(prefix_bytes + 1, inode_bytes));
+  return {};
+}
+
 Status append_redis_key_at(Bytes& out, ByteView address) {
   size_t offset = prefix_bytes;
   TRY_ASSIGN(const ByteView ns, take_namespace(address.substr(offset), offset));
@@ -130,10 +138,7 @@ Status append_address(Bytes& out, ByteView key) {
     return {};
   }
   if (model == 'f' && has_inode(key)) {
-    if (key.size() < prefix_bytes + 1 + inode_bytes) return malformed(key.size(), "too short");
-    out.append(key.substr(0, prefix_bytes));
-    out.push_back(inode_group);
-    out.append(key.substr(prefix_bytes + 1, inode_bytes));
+    TRY(append_inode_granule(out, key));
     out.push_back(key[prefix_bytes]);
     out.append(key.substr(prefix_bytes + 1 + inode_bytes));
     return {};
@@ -168,13 +173,7 @@ Status append_granule(Bytes& out, ByteView key) {
     append_redis_granule(out, key, parts);
     return {};
   }
-  if (model == 'f' && has_inode(key)) {
-    if (key.size() < prefix_bytes + 1 + inode_bytes) return malformed(key.size(), "too short");
-    out.append(key.substr(0, prefix_bytes));
-    out.push_back(inode_group);
-    out.append(key.substr(prefix_bytes + 1, inode_bytes));
-    return {};
-  }
+  if (model == 'f' && has_inode(key)) return append_inode_granule(out, key);
   out.append(model == 'c' ? catalog_granule(key) : key);
   return {};
 }

@@ -116,20 +116,18 @@ struct BigEndian : NumberText {
   }
 };
 
-struct OrderedUvarint : NumberText {
-  static constexpr std::string_view form = "uvarint";
-  static void append_number(Bytes& out, uint64_t value);
-  static bool read_number(Reader& reader, uint64_t& value);
-
+// For codecs of numbers of no fixed width, which say how with append_number and read_number.
+template <class Codec>
+struct AnyWidth : NumberText {
   template <class V>
   static void append(Bytes& out, const V& value) {
-    append_number(out, field_detail::number(value));
+    Codec::append_number(out, field_detail::number(value));
   }
   template <class V>
   static bool read(Reader& reader, V& value) {
     uint64_t number = 0;
     const size_t start = reader.offset();
-    if (!read_number(reader, number)) return false;
+    if (!Codec::read_number(reader, number)) return false;
     if (number > field_detail::number_max<V>()) return reader.fail("number too large", start);
     field_detail::set_number(value, number);
     return true;
@@ -145,6 +143,12 @@ struct OrderedUvarint : NumberText {
   static const char* invalid(const V&) {
     return nullptr;
   }
+};
+
+struct OrderedUvarint : AnyWidth<OrderedUvarint> {
+  static constexpr std::string_view form = "uvarint";
+  static void append_number(Bytes& out, uint64_t value);
+  static bool read_number(Reader& reader, uint64_t& value);
 };
 
 struct OrderedVarint {
@@ -249,35 +253,10 @@ struct UuidBytes {
 
 // Digits up to the next '/' or the end, as PD writes ids into paths.
 template <size_t Width>
-struct Decimal : NumberText {
+struct Decimal : AnyWidth<Decimal<Width>> {
   static constexpr std::string_view form = "decimal";
   static void append_number(Bytes& out, uint64_t value);
   static bool read_number(Reader& reader, uint64_t& value);
-
-  template <class V>
-  static void append(Bytes& out, const V& value) {
-    append_number(out, field_detail::number(value));
-  }
-  template <class V>
-  static bool read(Reader& reader, V& value) {
-    const size_t start = reader.offset();
-    uint64_t number = 0;
-    if (!read_number(reader, number)) return false;
-    if (number > field_detail::number_max<V>()) return reader.fail("number too large", start);
-    field_detail::set_number(value, number);
-    return true;
-  }
-  template <class V>
-  static Status parse(std::string_view text, TextArena&, V& value) {
-    TRY_ASSIGN(const uint64_t number,
-               field_detail::parse_number(text, field_detail::number_max<V>()));
-    field_detail::set_number(value, number);
-    return {};
-  }
-  template <class V>
-  static const char* invalid(const V&) {
-    return nullptr;
-  }
 };
 
 // One of a fixed set. The table is an array of Word; the field's value is an enum whose numbers

@@ -160,9 +160,7 @@ CommitTicket FaultyEngine::commit_many(std::span<const Commit* const> commits,
     std::lock_guard lock(mutex_);
     for (size_t i = 0; i < commits.size(); i++) {
       fates[i] = draw_fate(*commits[i]);
-      const bool reaches =
-          fates[i] == Fate::pass || fates[i] == Fate::maybe_applied || fates[i] == Fate::lost;
-      if (reaches) passed.push_back(commits[i]);
+      if (reaches_inner(fates[i])) passed.push_back(commits[i]);
     }
     if (crashed_) {  // it took with it the answers of those before it in this call
       for (Fate& fate : fates) {

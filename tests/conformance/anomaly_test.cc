@@ -235,7 +235,7 @@ ON_THE_WAY(ExpectingAnomaly, Way::expecting);
 // Both at once, in threads. In the expecting way both have read before either writes; in the
 // latched way nobody may read while the other is between its reads and its writes.
 TEST_P(AnomalyConformance, NoTrapSnapsInThreads) {
-  const size_t rounds = scaled(300);
+  const size_t rounds = test_rounds(300);
   for (const char* name : trap_names) {
     SCOPED_TRACE(name);
     const std::unique_ptr<Trap> trap = make_trap(name);
@@ -270,7 +270,7 @@ TEST_P(AnomalyConformance, NoTrapSnapsInThreads) {
 
 TEST_P(AnomalyConformance, IncrementsOfManyThreadsAllCount) {
   constexpr int threads_count = 4;
-  const int increments = static_cast<int>(scaled(1000));
+  const int increments = static_cast<int>(test_rounds(1000));
   std::vector<std::thread> threads;
   for (size_t t = 0; t < threads_count; t++) {
     threads.emplace_back([&, t] {

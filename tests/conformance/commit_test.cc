@@ -2,8 +2,8 @@
 #include <limits>
 #include <thread>
 
-#include "conformance/engine_fixture.h"
 #include "codec/counter_value.h"
+#include "conformance/engine_fixture.h"
 
 namespace trellis {
 namespace {

@@ -68,7 +68,7 @@ TEST_P(CrashConformance, ReopeningKeepsEverything) {
 }
 
 TEST_P(CrashConformance, APrefixSurvivesWithAllThatIsDurable) {
-  const size_t rounds = scaled(40);
+  const size_t rounds = test_rounds(40);
   for (uint64_t seed = 1; seed <= rounds; seed++) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -143,7 +143,7 @@ class CrashPointConformance : public CrashConformance {
 TEST_P(CrashPointConformance, EveryPoint) {
   for (const CrashPoint point :
        {CrashPoint::before_commit, CrashPoint::after_commit, CrashPoint::before_durable}) {
-    for (uint64_t seed = 1; seed <= scaled(30); seed++) {
+    for (uint64_t seed = 1; seed <= test_rounds(30); seed++) {
       SCOPED_TRACE(testing::Message() << "point " << static_cast<int>(point) << " seed " << seed);
       run(point, seed);
       if (HasFailure()) return;

@@ -133,11 +133,6 @@ std::vector<WayOfEngine> engines_on_the(Way way) {
   return engines;
 }
 
-size_t scaled(size_t full) {
-  const char* scale = std::getenv("TRELLIS_TEST_SCALE");
-  return scale != nullptr && std::string_view(scale) == "quick" ? full / 10 : full;
-}
-
 Bytes raw(ByteView name) {
   Bytes key("r\x00\x00\x01", 4);
   key.append(name);

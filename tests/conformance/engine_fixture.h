@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "engine/faulty_engine.h"
 #include "map/transact.h"
+#include "support/test_seed.h"
 
 namespace trellis {
 
@@ -66,9 +67,6 @@ std::vector<WayOfEngine> engines_on_the(Way way);
 #define ON_THE_WAY(suite, way)                                                 \
   INSTANTIATE_TEST_SUITE_P(All, suite, testing::ValuesIn(engines_on_the(way)), \
                            [](const auto& info) { return name_of(info.param); })
-
-// 10^5 by default, a tenth of it with TRELLIS_TEST_SCALE=quick.
-size_t scaled(size_t full);
 
 // ---------------------------------------------------------------------------------------------
 // Shorthand: what must succeed does, or the test fails with the engine's words.

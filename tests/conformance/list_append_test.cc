@@ -124,17 +124,15 @@ class ListAppendConformance : public TransactConformance {
 };
 
 TEST_P(ListAppendConformance, IsStrictlySerializable) {
-  const uint64_t seed = 11;
-  std::cout << "seed " << seed << "\n";
-  const auto history = Workload().run(all_transactors(), scaled(1000), seed);
+  const uint64_t seed = test_seed(11);
+  const auto history = Workload().run(all_transactors(), test_rounds(1000), seed);
   const auto anomaly = find_anomaly(history);
   EXPECT_FALSE(anomaly.has_value()) << *anomaly;
   EXPECT_GT(count(history, ListTransaction::Outcome::done), history.size() * 9 / 10);
 }
 
 TEST_P(ListAppendConformance, IsStrictlySerializableUnderFaults) {
-  const uint64_t seed = 12;
-  std::cout << "seed " << seed << "\n";
+  const uint64_t seed = test_seed(12);
   FaultyEngine faulty(engine(), {.seed = seed,
                                  .fail_read_one_in = 50,
                                  .fail_commit_one_in = 20,
@@ -142,7 +140,7 @@ TEST_P(ListAppendConformance, IsStrictlySerializableUnderFaults) {
                                  .maybe_one_in = 10,
                                  .delay_one_in = 5});
   Transactor transactor(faulty, clock_, {.way = GetParam().way, .check_scope = true});
-  const auto history = Workload().run({&transactor}, scaled(1000), seed);
+  const auto history = Workload().run({&transactor}, test_rounds(1000), seed);
   const auto anomaly = find_anomaly(history);
   EXPECT_FALSE(anomaly.has_value()) << *anomaly;
   EXPECT_GT(count(history, ListTransaction::Outcome::maybe), 0u);

@@ -3,8 +3,8 @@
 #include <iostream>
 #include <map>
 
-#include "conformance/engine_fixture.h"
 #include "codec/counter_value.h"
+#include "conformance/engine_fixture.h"
 
 namespace trellis {
 namespace {
@@ -220,11 +220,9 @@ class ModelConformance : public EngineConformance {
 };
 
 TEST_P(ModelConformance, RandomOperations) {
-  const char* wanted = std::getenv("TRELLIS_TEST_SEED");
-  const uint64_t seed = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 20'240'229;
-  std::cout << "TRELLIS_TEST_SEED=" << seed << "\n";
+  const uint64_t seed = test_seed(20'240'229);
   random_ = Random(seed);
-  const size_t steps = scaled(100'000);
+  const size_t steps = test_rounds(100'000);
   for (size_t i = 0; i < steps && !HasFailure(); i++) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << " step " << i);
     step();

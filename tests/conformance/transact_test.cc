@@ -4,9 +4,9 @@
 #include <map>
 #include <thread>
 
+#include "codec/counter_value.h"
 #include "codec/pretty_key.h"
 #include "conformance/engine_fixture.h"
-#include "codec/counter_value.h"
 #include "engine/faulty_engine.h"
 
 namespace trellis {
@@ -229,7 +229,7 @@ class OverlayConformance : public ViewConformance {
 
 TEST_P(OverlayConformance, RandomWritesAndScans) {
   std::map<Bytes, Bytes> model;
-  for (uint64_t seed = 1; seed <= scaled(1000) && !HasFailure(); seed++) {
+  for (uint64_t seed = 1; seed <= test_rounds(1000) && !HasFailure(); seed++) {
     SCOPED_TRACE(seed);
     std::map<Bytes, Bytes> after;
     ASSERT_OK(run(seed, cart(), [&](View& view) -> Status {
