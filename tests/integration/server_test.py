@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from trellis_command import Server, TrellisTest, trellis
+from trellis_command import BINARY, Server, TrellisTest, clean_environment, trellis
 
 
 def contents(folder):
@@ -105,6 +105,15 @@ class BadFolders(TrellisTest):
         path.write_text("text")
         self.refused(path, "this is a file")
         self.assertEqual(path.read_text(), "text")
+
+    def test_working_folder_is_gone(self):
+        gone = self.folder / "gone"
+        gone.mkdir()
+        # bash keeps its working folder though it is removed.
+        done = subprocess.run(["bash", "-c", f"cd {gone} && rmdir {gone} && exec {BINARY} serve"],
+                              capture_output=True, text=True, env=clean_environment())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("give an absolute path", done.stderr)
 
     def test_in_use(self):
         store = self.folder / "store"
