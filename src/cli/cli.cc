@@ -108,6 +108,20 @@ void add_map(CLI::App& app, MapArguments& arguments, int& exit_code) {
   });
 }
 
+// The first word that should name a command and does not; CLI11 would only say that one is missing.
+const char* unknown_command(CLI::App& app, int argc, char** argv) {
+  CLI::App* at = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; i++) {
+    const auto any = [](CLI::App*) { return true; };
+    if (at->get_subcommands(any).empty()) return nullptr;  // what follows are arguments
+    const auto named = [&](CLI::App* command) { return command->check_name(argv[i]); };
+    const auto found = at->get_subcommands(named);
+    if (found.empty()) return argv[i];
+    at = found[0];
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 int run_cli(int argc, char** argv) {
@@ -115,6 +129,7 @@ int run_cli(int argc, char** argv) {
   CLI::App app("Trellis: one ordered map, many data models", "trellis");
   app.set_version_flag("--version", std::string("trellis " TRELLIS_VERSION));
   app.require_subcommand(1);
+  app.footer("Exit codes: 0 done, 1 it did not work, 2 wrong use.");
 
   int exit_code = exit_done;
   Flags flags;
@@ -123,10 +138,11 @@ int run_cli(int argc, char** argv) {
   add_serve(app, flags, exit_code);
   add_key(app, key_arguments, exit_code);
   add_map(app, map_arguments, exit_code);
-  // CLI11 would only say that a command is missing.
-  const auto is_first_word = [&](CLI::App* command) { return command->check_name(argv[1]); };
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_first_word).empty()) {
-    std::cerr << "trellis: " << argv[1] << " is not a command: see trellis --help\n";
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("trellis: {}: see --help\n", error.what());
+  });
+  if (const char* unknown = unknown_command(app, argc, argv)) {
+    std::cerr << "trellis: " << unknown << " is not a command: see --help\n";
     return exit_usage;
   }
   try {

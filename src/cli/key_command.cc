@@ -54,6 +54,12 @@ json::object to_json(const ExplainedKey& explained, ByteView key) {
   return object;
 }
 
+// What was given may be any bytes; terminals and JSON take text only.
+std::string printable(std::string_view text) {
+  const std::string quoted = quote(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 // Long fields are cut in the table only; the pretty form and JSON have all of it.
 std::string shortened(std::string text, size_t width) {
   if (text.size() <= width) return text;
@@ -81,7 +87,8 @@ void print_text(const ExplainedKey& explained, ByteView key, std::ostream& out) 
                shortened(to_hex(key.substr(field.offset, field.length)), hex_width), hex_columns,
                shortened(field.value, value_width), value_columns, field.meaning);
   for (const std::string_view kind : explained.also)
-    fmt::print(out, "could also be {0}: see `trellis key decode --as {0}`\n", kind);
+    fmt::print(out, "could also be {0}: see `trellis key decode --as {0} {1}`\n", kind,
+               to_hex(key));
 }
 
 class Decoder {
@@ -111,14 +118,12 @@ class Decoder {
             std::string_view why) {
     all_decoded_ = false;
     if (output_.json) {
-      // The input may be any bytes; JSON is UTF-8.
-      const std::string quoted = quote(text);
-      json::object object{{"key", quoted.substr(1, quoted.size() - 2)}, {"error", why}};
+      json::object object{{"key", printable(text)}, {"error", why}};
       if (offset) object["offset"] = *offset;
       fmt::print(output_.out, "{}\n", json::serialize(object));
       return;
     }
-    fmt::print(output_.err, "trellis: {}{}: {}{}\n", where, shortened(std::string(text), 80),
+    fmt::print(output_.err, "trellis: {}{}: {}{}\n", where, shortened(printable(text), 80),
                offset ? fmt::format("offset {}: ", *offset) : "", why);
   }
 
@@ -148,9 +153,19 @@ bool decode_keys(const std::vector<std::string>& keys, const std::optional<std::
       continue;
     }
     std::string line;
-    for (size_t number = 1; std::getline(in, line); number++)
-      if (line.find_first_not_of(" \t\r") != std::string::npos)
-        decoder.decode(line, fmt::format("line {}: ", number));
+    size_t number = 0;
+    size_t keys_read = 0;
+    while (std::getline(in, line)) {
+      number++;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      keys_read++;
+      decoder.decode(line, fmt::format("line {}: ", number));
+    }
+    if (keys_read == 0) {
+      fmt::print(output.err,
+                 "trellis: standard input has no keys: give them in hex, one per line\n");
+      return false;
+    }
   }
   return decoder.all_decoded();
 }

@@ -41,8 +41,9 @@ class Furthest {
   UnexplainedKey why(ByteView key) const {
     if (key.empty()) return {0, "a key has at least one byte"};
     const size_t offset = failures_[0].offset;
-    if (offset == 0)
-      return {0, fmt::format("no key starts with {}: `trellis map` shows what does",
+    if (offset == 0 && failures_.size() > 1)
+      return {0, fmt::format("no key starts with {}: `trellis map` shows what does; a key of "
+                             "Kvrocks is read with --as, for example --as kvrocks.sub",
                              to_hex(key.substr(0, 1)))};
     // The one that read fields knows more than those that missed a literal.
     for (const DecodeFailure& failure : failures_)

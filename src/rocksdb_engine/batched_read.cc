@@ -13,6 +13,13 @@ BatchedRead& BatchedRead::of_this_thread() {
 
 Status BatchedRead::read(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
                          std::span<Value> values) {
+  Status status = read_all(db, family, values);
+  if (keys_.capacity() > batched_keys_kept) *this = BatchedRead();
+  return status;
+}
+
+Status BatchedRead::read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
+                             std::span<Value> values) {
   const size_t count = keys_.size();
   ASSERT(count == values.size());
   if (count == 0) return {};

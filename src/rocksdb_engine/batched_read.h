@@ -12,6 +12,9 @@
 
 namespace trellis {
 
+// A thread that once read more keys than this gives the memory back.
+constexpr size_t batched_keys_kept = 1024;
+
 // What MultiGet needs side by side, while Values keep their pins apart. Kept per thread, so that a
 // read of many keys allocates only while it grows.
 class BatchedRead {
@@ -24,6 +27,8 @@ class BatchedRead {
   Status read(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
 
  private:
+  Status read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
+
   std::vector<rocksdb::Slice> keys_;
   std::vector<rocksdb::PinnableSlice> slices_;
   std::vector<rocksdb::Status> statuses_;

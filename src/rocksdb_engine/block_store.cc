@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/assert.h"
 #include "base/limits.h"
+#include "codec/fs_keys.h"
 #include "rocksdb_engine/batched_read.h"
 #include "rocksdb_engine/merge_operators.h"
 #include "rocksdb_engine/rocksdb_status.h"
@@ -19,37 +18,11 @@ namespace {
 // Few blocks are deleted one by one: a range tombstone costs every later read near it.
 constexpr uint64_t point_deletes_max = 16;
 
-using BlockKey = std::array<char, 22>;
+// What a thread keeps of the keys that it has read at once.
+constexpr size_t keys_kept_bytes = size_t{32} << 10;
 
-rocksdb::Slice to_slice(const BlockKey& key) { return {key.data(), key.size()}; }
-
-BlockKey encode_key(const BlockId& id) {
-  BlockKey key;
-  char* out = key.data();
-  const auto append = [&out](uint64_t value, int width) {
-    while (width-- > 0) *out++ = static_cast<char>(value >> (8 * width));
-  };
-  append('x', 1);
-  append(id.keyspace.value, 3);
-  append('f', 1);
-  append(0x02, 1);
-  append(id.data.value, 8);
-  append(id.index, 8);
-  return key;
-}
-
-Status check_keyspace(KeyspaceId keyspace) {
-  if (keyspace.value <= keyspace_id_max) return {};
-  return Error{Code::invalid, fmt::format("keyspace {} is over keyspace_id_max ({})",
-                                          keyspace.value, keyspace_id_max)};
-}
-
-Status check_write(const BlockWrite& write) {
-  TRY(check_keyspace(write.block.keyspace));
-  const size_t end = size_t{write.offset.value_or(0)} + write.bytes.size();
-  if (end <= block_bytes_max) return {};
-  return Error{Code::too_large,
-               fmt::format("block of {} bytes is over block_bytes_max ({})", end, block_bytes_max)};
+void append_key(Bytes& out, const BlockId& id) {
+  append(out, FsBlockKey{id.keyspace, id.data, id.index});
 }
 
 std::string describe(const BlockId& id) {
@@ -77,15 +50,19 @@ Status unwrap(const BlockId& id, Value& value) {
 Status RocksdbBlockStore::read(std::span<const BlockId> blocks, std::span<Value> values) {
   ASSERT(blocks.size() == values.size());
   const ReadSampler::Sample sample(sampler_);
-  static thread_local std::vector<BlockKey> encoded;
+  static thread_local Bytes encoded;  // one behind the other; all are of one size
   encoded.clear();
+  if (encoded.capacity() > keys_kept_bytes) encoded.shrink_to_fit();
   for (const BlockId& id : blocks) {
-    TRY(check_keyspace(id.keyspace));
-    encoded.push_back(encode_key(id));
+    TRY(check_block_keyspace(id.keyspace));
+    append_key(encoded, id);
   }
   BatchedRead& batch = BatchedRead::of_this_thread();
   batch.keys().clear();
-  for (const BlockKey& key : encoded) batch.keys().push_back(to_slice(key));
+  for (size_t i = 0; i < blocks.size(); i++) {
+    const size_t size = encoded.size() / blocks.size();
+    batch.keys().push_back(to_slice(ByteView(encoded).substr(i * size, size)));
+  }
   TRY(batch.read(db_, family_, values));
   for (size_t i = 0; i < blocks.size(); i++) {
     if (Status status = unwrap(blocks[i], values[i]); !status.has_value()) {
@@ -97,20 +74,20 @@ Status RocksdbBlockStore::read(std::span<const BlockId> blocks, std::span<Value>
 }
 
 Status RocksdbBlockStore::write(std::span<const BlockWrite> writes) {
-  for (const BlockWrite& write : writes) TRY(check_write(write));
+  for (const BlockWrite& write : writes) TRY(check_block_write(write));
   rocksdb::WriteBatch batch;
+  Bytes key;
   for (const BlockWrite& write : writes) {
-    const BlockKey key = encode_key(write.block);
+    key.clear();
+    append_key(key, write.block);
     const rocksdb::Slice key_part = to_slice(key);
     if (write.offset.has_value()) {
       const auto header = patch_header(*write.offset, write.bytes);
-      const rocksdb::Slice parts[] = {{header.data(), header.size()},
-                                      trellis::to_slice(write.bytes)};
+      const rocksdb::Slice parts[] = {{header.data(), header.size()}, to_slice(write.bytes)};
       batch.Merge(&family_, {&key_part, 1}, {parts, 2});
     } else {
       const auto header = block_header(write.bytes);
-      const rocksdb::Slice parts[] = {{header.data(), header.size()},
-                                      trellis::to_slice(write.bytes)};
+      const rocksdb::Slice parts[] = {{header.data(), header.size()}, to_slice(write.bytes)};
       batch.Put(&family_, {&key_part, 1}, {parts, 2});
     }
     if (batch.GetDataSize() >= commit_bytes_max) TRY(write_batch(batch));
@@ -119,16 +96,19 @@ Status RocksdbBlockStore::write(std::span<const BlockWrite> writes) {
 }
 
 Status RocksdbBlockStore::remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) {
-  TRY(check_keyspace(keyspace));
+  TRY(check_block_keyspace(keyspace));
   if (first >= end) return {};
   rocksdb::WriteBatch batch;
   if (end - first <= point_deletes_max) {
+    Bytes key;
     for (uint64_t index = first; index != end; index++) {
-      batch.Delete(&family_, to_slice(encode_key({keyspace, data, index})));
+      key.clear();
+      append_key(key, {keyspace, data, index});
+      batch.Delete(&family_, to_slice(key));
     }
   } else {
-    batch.DeleteRange(&family_, to_slice(encode_key({keyspace, data, first})),
-                      to_slice(encode_key({keyspace, data, end})));
+    batch.DeleteRange(&family_, to_slice(encode(FsBlockKey{keyspace, data, first})),
+                      to_slice(encode(FsBlockKey{keyspace, data, end})));
   }
   return write_batch(batch);
 }

@@ -1,6 +1,5 @@
-// File data in the column family "blocks". Keys are those that the map has for blocks:
-//
-//   | 'x' | keyspace u24be | 'f' | 02 | data u64be | index u64be |
+// File data in the column family "blocks". Keys are those that the map has for blocks: FsBlockKey
+// in codec/fs_keys.h.
 #pragma once
 
 #include <rocksdb/db.h>

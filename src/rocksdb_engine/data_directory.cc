@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -23,25 +24,70 @@ constexpr std::string_view marker_name = "TRELLIS";
 constexpr std::string_view marker_draft_name = "TRELLIS.new";
 constexpr std::string_view engine_name = "rocksdb";
 
+bool says(const rocksdb::Status& status, std::string_view words) {
+  return status.ToString().find(words) != std::string::npos;
+}
+
+std::optional<Error> denied_error(const rocksdb::Status& status) {
+  for (const char* words :
+       {"Permission denied", "Operation not permitted", "Read-only file system"}) {
+    if (!says(status, words)) continue;
+    return Error{Code::denied, fmt::format("{}: give trellis the right to write there, or give "
+                                           "another folder",
+                                           status.ToString())};
+  }
+  return std::nullopt;
+}
+
 Status check(const rocksdb::Status& status, rocksdb::Env& env, const std::string& path) {
   if (status.ok()) return {};
+  if (std::optional<Error> denied = denied_error(status)) return std::move(*denied);
   uint64_t free_bytes = 0;
   env.GetFreeSpace(path, &free_bytes).PermitUncheckedError();
-  Error error = open_error(status, free_bytes);
-  if (status.ToString().find("Permission denied") != std::string::npos) {
-    return Error{Code::denied, fmt::format("{}: give trellis the right to write there, or another "
-                                           "folder",
-                                           error.message)};
-  }
-  return error;
+  return open_error(status, free_bytes);
 }
 
 // The kernel's own answer: RocksDB would notice only after it had made files.
 Status check_writable(const std::string& path) {
   if (::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK | X_OK, AT_EACCESS) == 0) return {};
   return Error{Code::denied,
-               "the folder cannot be written: give trellis the right to, or another "
-               "folder"};
+               "the folder cannot be written: give trellis the right to, or give another folder"};
+}
+
+Status make_folder(rocksdb::Env& env, const std::string& path) {
+  const std::string parent = parent_of(path);
+  if (parent != path && env.FileExists(parent).IsNotFound()) TRY(make_folder(env, parent));
+  if (const rocksdb::Status made = env.CreateDirIfMissing(path); !made.ok()) {
+    return folder_error(env, made, path);
+  }
+  return sync_folder(env, parent);
+}
+
+bool ends_with_any(const std::string& name, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+// RocksDB would make a new store beside the data and then delete the data as unknown. Until the
+// first CURRENT is durable it makes none of these files, so an interrupted creation passes.
+Status check_not_beheaded(const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), "CURRENT") != names.end()) return {};
+  for (const std::string& name : names) {
+    if (ends_with_any(name, {".sst", ".log", ".blob"})) {
+      return Error{Code::corrupt, fmt::format("the file CURRENT is missing though there is data "
+                                              "({}); nothing was changed; put CURRENT back or "
+                                              "restore from a backup",
+                                              name)};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string store_path(const std::filesystem::path& given) {
+  const std::filesystem::path path = given.lexically_normal();
+  return (path.has_filename() || !path.has_relative_path() ? path : path.parent_path()).string();
 }
 
 std::string parent_of(const std::string& path) {
@@ -49,11 +95,25 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-Status make_folder(rocksdb::Env& env, const std::string& path) {
-  const std::string parent = parent_of(path);
-  if (parent != path && env.FileExists(parent).IsNotFound()) TRY(make_folder(env, parent));
-  TRY(check(env.CreateDirIfMissing(path), env, path));
-  return sync_folder(env, parent);
+Error folder_error(rocksdb::Env& env, const rocksdb::Status& status, const std::string& path) {
+  if (std::optional<Error> denied = denied_error(status)) return std::move(*denied);
+  Error error = read_error(status);
+  if (error.code == Code::corrupt) return error;
+  if (error.code == Code::no_space) {
+    uint64_t free_bytes = 0;
+    env.GetFreeSpace(parent_of(path), &free_bytes).PermitUncheckedError();
+    return {Code::no_space, fmt::format("the disk is full ({} bytes free): free some space or give "
+                                        "another folder ({})",
+                                        free_bytes, status.ToString())};
+  }
+  std::error_code ignored;  // then it is no link that we know of
+  if (std::filesystem::is_symlink(path, ignored)) {
+    return {Code::invalid, fmt::format("{} is a link to what is not there: make the folder that it "
+                                       "names, or give another folder",
+                                       path)};
+  }
+  return {Code::invalid,
+          fmt::format("{} cannot be made: give another folder ({})", path, status.ToString())};
 }
 
 Status check_marker(std::string_view text) {
@@ -85,28 +145,6 @@ Status check_marker(std::string_view text) {
   return {};
 }
 
-bool ends_with_any(const std::string& name, std::initializer_list<std::string_view> endings) {
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](std::string_view ending) { return name.ends_with(ending); });
-}
-
-// RocksDB would make a new store beside the data and then delete the data as unknown. Until the
-// first CURRENT is durable it makes none of these files, so an interrupted creation passes.
-Status check_not_beheaded(const std::vector<std::string>& names) {
-  if (std::find(names.begin(), names.end(), "CURRENT") != names.end()) return {};
-  for (const std::string& name : names) {
-    if (ends_with_any(name, {".sst", ".log", ".blob"})) {
-      return Error{Code::corrupt, fmt::format("the file CURRENT is missing though there is data "
-                                              "({}); nothing was changed; put CURRENT back or "
-                                              "restore from a backup",
-                                              name)};
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
 Status sync_folder(rocksdb::Env& env, const std::string& path) {
   std::unique_ptr<rocksdb::Directory> folder;
   TRY(check(env.NewDirectory(path, &folder), env, path));
@@ -120,8 +158,9 @@ Status sync_parent(rocksdb::Env& env, const std::string& path) {
 Status write_marker(rocksdb::Env& env, const std::string& path) {
   const std::string draft = fmt::format("{}/{}", path, marker_draft_name);
   const std::string text = fmt::format("format {}\nengine {}\n", store_format, engine_name);
-  TRY(check(rocksdb::WriteStringToFile(&env, text, draft, true), env, path));
-  TRY(check(env.RenameFile(draft, fmt::format("{}/{}", path, marker_name)), env, path));
+  rocksdb::Status status = rocksdb::WriteStringToFile(&env, text, draft, true);
+  if (status.ok()) status = env.RenameFile(draft, fmt::format("{}/{}", path, marker_name));
+  if (!status.ok()) return folder_error(env, status, path);
   return sync_folder(env, path);
 }
 

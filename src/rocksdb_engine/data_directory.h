@@ -10,20 +10,34 @@
 // is refused.
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
 namespace rocksdb {
 class Env;
-}
+class Status;
+}  // namespace rocksdb
 
 namespace trellis {
 
 constexpr unsigned store_format = 1;
 
+// One spelling for each folder, so that LogFiles knows its own: without . and .. and an end slash.
+std::string store_path(const std::filesystem::path& given);
+std::string parent_of(const std::string& path);
+
+// Why a folder could not be made, and what to do.
+// REQUIRES: !status.ok()
+Error folder_error(rocksdb::Env& env, const rocksdb::Status& status, const std::string& path);
+
 // Checks the folder, and makes it or its marker if there is nothing yet and `create` says so.
 Status prepare_data_directory(rocksdb::Env& env, const std::string& path, bool create);
+
+// What the text of a file TRELLIS, which may be any bytes, says about its store.
+Status check_marker(std::string_view text);
 
 // Writes the marker so that it is there whole or not at all, and durable.
 Status write_marker(rocksdb::Env& env, const std::string& path);

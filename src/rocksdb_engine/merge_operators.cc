@@ -106,7 +106,10 @@ std::array<char, patch_header_bytes> patch_header(uint32_t offset, ByteView data
 
 Result<ByteView> decode_block(ByteView stored) {
   if (stored.empty()) return Error{Code::corrupt, "block value is empty"};
-  if (stored[0] == damaged_format) return Error{Code::corrupt, Bytes(stored.substr(1))};
+  if (stored[0] == damaged_format) {
+    const ByteView why = stored.substr(1);
+    return Error{Code::corrupt, Bytes(why.empty() ? "block value was damaged before" : why)};
+  }
   if (stored[0] != block_format || stored.size() < block_header_bytes) {
     return Error{Code::corrupt, "block value has an unknown form"};
   }

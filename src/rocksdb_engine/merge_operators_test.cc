@@ -91,6 +91,7 @@ TEST(BlockOperator, DamageIsKeptAndRefusedByReads) {
     EXPECT_TRUE(is_damaged(merge(*merger, good, {bad}))) << i;
   }
   EXPECT_TRUE(is_damaged(merge(*merger, Bytes(), {patch})));
+  EXPECT_FALSE(decode_block("\x03").error().message.empty());
   EXPECT_TRUE(is_damaged(merge(*merger, good, {Bytes()})));
   EXPECT_TRUE(is_damaged(merge(*merger, good, {stored_patch(block_bytes_max, "x")})));
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <rocksdb/db.h>
-#include <rocksdb/utilities/checkpoint.h>
 
 #include <algorithm>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include "codec/local_keys.h"
 #include "rocksdb_engine/batched_read.h"
 #include "rocksdb_engine/block_store.h"
+#include "rocksdb_engine/checkpoint.h"
 #include "rocksdb_engine/data_directory.h"
 #include "rocksdb_engine/read_sampler.h"
 #include "rocksdb_engine/rocksdb_status.h"
@@ -106,6 +106,7 @@ class Store final : public RocksdbEngine {
   // Held shared by commits that expect nothing, and alone from checking an expectation to the write
   // that relies on it.
   std::shared_mutex commit_mutex_;
+  std::mutex checkpoint_mutex_;     // one at a time: two could be of one name
   std::atomic<uint64_t> noted_{0};  // the highest sync note in the log
   ReadSampler sampler_;
   WalSync wal_;
@@ -254,22 +255,8 @@ CommitTicket Store::commit_many(Commits commits, Outcomes outcomes) {
 }
 
 Status Store::checkpoint(const std::filesystem::path& folder) {
-  rocksdb::Env& env = *db_.GetEnv();
-  const std::string path = folder.string();
-  if (env.FileExists(path).ok()) {
-    return Error{Code::exists, path + " is there already: give a new folder"};
-  }
-  // Made beside it and renamed when it is whole, so that a crash leaves no half of a copy there.
-  const std::string part = path + ".part";
-  rocksdb::Checkpoint* made = nullptr;
-  rocksdb::Status status = rocksdb::Checkpoint::Create(&db_, &made);
-  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
-  if (status.ok()) status = checkpoint->CreateCheckpoint(part);
-  if (!status.ok()) return with_context("checkpoint in " + part, read_error(status));
-  TRY(write_marker(env, part));
-  status = env.RenameFile(part, path);
-  if (!status.ok()) return with_context("checkpoint in " + path, read_error(status));
-  return sync_parent(env, path);
+  const std::lock_guard lock(checkpoint_mutex_);
+  return make_checkpoint(db_, store_path(folder));
 }
 
 EngineFigures Store::figures() const {
@@ -302,10 +289,10 @@ Status Store::compact() {
   return {};
 }
 
-// One spelling for each folder, so that LogFiles knows its own: without . and .. and an end slash.
-std::string store_path(const std::filesystem::path& given) {
-  const std::filesystem::path path = given.lexically_normal();
-  return (path.has_filename() || !path.has_relative_path() ? path : path.parent_path()).string();
+uint64_t free_bytes(rocksdb::Env& env, const std::string& path) {
+  uint64_t bytes = 0;
+  env.GetFreeSpace(path, &bytes).PermitUncheckedError();
+  return bytes;
 }
 
 Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, rocksdb::Env& env) {
@@ -322,11 +309,7 @@ Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, r
       store.db, path, {{main_family_name, store.main}, {blocks_family_name, store.blocks}},
       &database->families, &db);
   TRY(database->filter->verdict());
-  if (!status.ok()) {
-    uint64_t free_bytes = 0;
-    env.GetFreeSpace(path, &free_bytes).PermitUncheckedError();
-    return open_error(status, free_bytes);
-  }
+  if (!status.ok()) return open_error(status, free_bytes(env, path));
   database->db.reset(db);
   ASSERT(database->logs.count() > 0);  // or nothing would ever be synced
   // Log files of before a crash are gone from now on, whatever happens: check_wals relies on it.
@@ -343,7 +326,8 @@ StoreIdentity make_identity(const Clock& clock) {
   return identity;
 }
 
-Result<StoreIdentity> load_or_make_identity(Database& database, const Clock& clock) {
+Result<StoreIdentity> load_or_make_identity(Database& database, const std::string& path,
+                                            const Clock& clock) {
   const Bytes key = encode(StoreKey{StoreKey::ident});
   std::string stored;
   rocksdb::Status status = database.db->Get({}, database.families[0], to_slice(key), &stored);
@@ -358,15 +342,16 @@ Result<StoreIdentity> load_or_make_identity(Database& database, const Clock& clo
   rocksdb::WriteOptions options;
   options.sync = true;
   status = database.db->Put(options, database.families[0], to_slice(key), encode(identity));
-  if (!status.ok()) return write_error(status);
+  if (!status.ok()) return open_error(status, free_bytes(*database.env, path));
   return identity;
 }
 
 Result<std::unique_ptr<RocksdbEngine>> open_store(const RocksdbOptions& options) {
   rocksdb::Env& env = options.env != nullptr ? *options.env : *rocksdb::Env::Default();
-  TRY(prepare_data_directory(env, store_path(options.path), options.create_if_missing));
+  const std::string path = store_path(options.path);
+  TRY(prepare_data_directory(env, path, options.create_if_missing));
   TRY_ASSIGN(std::unique_ptr<Database> database, open_database(options, env));
-  TRY_ASSIGN(const StoreIdentity identity, load_or_make_identity(*database, options.clock));
+  TRY_ASSIGN(const StoreIdentity identity, load_or_make_identity(*database, path, options.clock));
   return std::make_unique<Store>(std::move(database), options, identity);
 }
 

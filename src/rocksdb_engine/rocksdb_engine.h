@@ -29,7 +29,8 @@ struct RocksdbOptions {
   size_t cache_bytes = size_t{256} << 20;  // blocks, indexes and filters of both column families
   unsigned background_threads = 0;         // compactions at a time; 0: by the number of cores
   bool create_if_missing = true;
-  // Leaves a part of the second for the disk to sync in.
+  // From an everysec commit to the start of its sync, if none runs then. Leaves a part of the
+  // second for that one and its own.
   std::chrono::microseconds everysec_period = std::chrono::milliseconds(800);
   rocksdb::Env* env = nullptr;  // null: the real file system. Must outlive the engine
 };
@@ -66,8 +67,8 @@ class RocksdbEngine : public Engine {
 };
 
 // Opens the store in options.path or makes one there. What it refuses it leaves as it was:
-//   invalid      the path is a file, or a folder with other things in it
-//   denied       the folder cannot be written
+//   invalid      the path is a file or below one, or a folder with other things in it
+//   denied       the folder cannot be written or made
 //   not_found    nothing there, and create_if_missing is off
 //   busy         in use, by another process or by this one
 //   unsupported  written by a newer format or for another engine

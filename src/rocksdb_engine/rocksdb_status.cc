@@ -37,9 +37,13 @@ Error read_error(const rocksdb::Status& status) {
 
 Error write_error(const rocksdb::Status& status) {
   if (is_no_space(status)) {
-    return {Code::no_space, fmt::format("the disk is full, nothing was written; reads still work. "
-                                        "Writes resume within seconds of space being freed ({})",
-                                        status.ToString())};
+    // RocksDB waits for space by itself, unless it no longer knows what is on the disk.
+    const bool resumes = status.severity() < rocksdb::Status::kFatalError;
+    return {Code::no_space,
+            fmt::format("the disk is full, nothing was written; reads still work. {} ({})",
+                        resumes ? "Writes resume within seconds of space being freed"
+                                : "Free some space, then restart trellis",
+                        status.ToString())};
   }
   // Only what RocksDB refuses because of an earlier failure has a severity.
   if (status.severity() != rocksdb::Status::kNoError) {

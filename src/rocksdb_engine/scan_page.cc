@@ -81,24 +81,24 @@ Result<ScanPage> scan_page(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
   ScanPage page;
   if (empty_interval(request.begin, request.end)) return page;
   BoundedIterator at(db, family, request.begin, request.end, request.reverse);
-  Bytes last;  // the key visited before
   size_t bytes = 0;
-  bool stopped = false;
   for (; at.valid(); at.advance()) {
     const ByteView key = at.key();
     const ByteView value = at.value();
-    const size_t size = key.size() + value.size();
-    const bool full = page.entries == request.entries_max ||
-                      (page.entries > 0 && bytes + size > request.bytes_max);
-    if (stopped || full) {
-      page.resume = request.reverse ? std::move(last) : successor(last);
+    bytes += key.size() + value.size();
+    if (page.entries > 0 && bytes > request.bytes_max) {  // the next page begins with this one
+      page.resume = request.reverse ? successor(key) : Bytes(key);
       break;
     }
-    bytes += size;
     page.entries++;
     if (request.want_evidence) append_entry(page.evidence, request.reverse, key, value);
-    last.assign(key);
-    stopped = visit(key, value) == Visit::stop;
+    const bool stopped = visit(key, value) == Visit::stop;
+    const bool full = page.entries == request.entries_max || bytes >= request.bytes_max;
+    // Not one step further: there may be a million tombstones before the next entry.
+    if (stopped || full) {
+      page.resume = request.reverse ? Bytes(key) : successor(key);
+      break;
+    }
   }
   TRY(at.status());
   return page;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -127,23 +128,83 @@ bool WalReader::next(Bytes& record) {
   return false;
 }
 
-// The highest sync note in a batch, 0 if it has none.
-class NoteFinder final : public rocksdb::WriteBatch::Handler {
+// Takes parts off the front of what a WriteBatch has behind its header. RocksDB's own Iterate takes
+// a batch that it could not have written for a mistake of its caller and ends the process; here it
+// is bytes from a disk.
+class BatchReader {
  public:
-  using Status = rocksdb::Status;
-  using Slice = rocksdb::Slice;
-  Status PutCF(uint32_t, const Slice&, const Slice&) override { return Status::OK(); }
-  Status DeleteCF(uint32_t, const Slice&) override { return Status::OK(); }
-  Status SingleDeleteCF(uint32_t, const Slice&) override { return Status::OK(); }
-  Status DeleteRangeCF(uint32_t, const Slice&, const Slice&) override { return Status::OK(); }
-  Status MergeCF(uint32_t, const Slice&, const Slice&) override { return Status::OK(); }
-  void LogData(const Slice& blob) override {
-    const ByteView note = to_view(blob);
-    if (note.size() != note_magic.size() + 8 || !note.starts_with(note_magic)) return;
-    durable = std::max(durable, load_be(note.data() + note_magic.size(), 8));
-  }
-  uint64_t durable = 0;
+  explicit BatchReader(ByteView rest) : rest_(rest) {}
+  std::optional<uint8_t> byte();
+  std::optional<uint32_t> number();  // in groups of 7 bits, the lowest first
+  std::optional<ByteView> string();  // behind its size
+
+ private:
+  ByteView rest_;
 };
+
+std::optional<uint8_t> BatchReader::byte() {
+  if (rest_.empty()) return std::nullopt;
+  const auto byte = static_cast<uint8_t>(rest_[0]);
+  rest_.remove_prefix(1);
+  return byte;
+}
+
+std::optional<uint32_t> BatchReader::number() {
+  uint32_t value = 0;
+  for (unsigned shift = 0; shift < 32; shift += 7) {
+    const std::optional<uint8_t> group = byte();
+    if (!group.has_value()) return std::nullopt;
+    value |= static_cast<uint32_t>(*group & 0x7f) << shift;
+    if (*group < 0x80) return value;
+  }
+  return std::nullopt;
+}
+
+std::optional<ByteView> BatchReader::string() {
+  const std::optional<uint32_t> size = number();
+  if (!size.has_value() || *size > rest_.size()) return std::nullopt;
+  const ByteView string = rest_.substr(0, *size);
+  rest_.remove_prefix(*size);
+  return string;
+}
+
+// What follows each tag that a batch of ours can have.
+struct BatchItem {
+  uint8_t tag;
+  bool family;  // the number of a column family, if it is not the default
+  int strings;
+};
+constexpr uint8_t log_data_tag = 0x03;
+constexpr BatchItem batch_items[] = {
+    {0x00, false, 1}, {0x04, true, 1},           // delete
+    {0x01, false, 2}, {0x05, true, 2},           // put
+    {0x02, false, 2}, {0x06, true, 2},           // merge
+    {0x0f, false, 2}, {0x0e, true, 2},           // delete a range
+    {0x0d, false, 0}, {log_data_tag, false, 1},  // nothing; what only the log has
+};
+
+// Of a sync note 0 if it is none.
+uint64_t noted_sequence(ByteView note) {
+  if (note.size() != note_magic.size() + 8 || !note.starts_with(note_magic)) return 0;
+  return load_be(note.data() + note_magic.size(), 8);
+}
+
+// The highest sync note in a batch, 0 if it has none. It ends where the batch makes no sense.
+uint64_t find_note(ByteView record) {
+  uint64_t durable = 0;
+  BatchReader reader(record.substr(batch_header_bytes));
+  while (const std::optional<uint8_t> tag = reader.byte()) {
+    const auto* item = std::find_if(std::begin(batch_items), std::end(batch_items),
+                                    [&](const BatchItem& one) { return one.tag == *tag; });
+    if (item == std::end(batch_items)) break;
+    if (item->family && !reader.number().has_value()) break;
+    std::optional<ByteView> string = ByteView();
+    for (int i = 0; i < item->strings && string.has_value(); i++) string = reader.string();
+    if (!string.has_value()) break;
+    if (*tag == log_data_tag) durable = std::max(durable, noted_sequence(*string));
+  }
+  return durable;
+}
 
 // Follows the order of all commits through the log files.
 class PrefixFinder {
@@ -170,10 +231,7 @@ void PrefixFinder::note_gap(const std::string& name, std::optional<uint64_t> off
 
 Status PrefixFinder::dropped(const std::string& name, const Bytes& record, uint64_t sequence) {
   lost_from_ = std::min(lost_from_.value_or(sequence), sequence);
-  NoteFinder finder;
-  const rocksdb::WriteBatch batch{record};
-  batch.Iterate(&finder).PermitUncheckedError();
-  if (finder.durable < *lost_from_) return {};
+  if (find_note(record) < *lost_from_) return {};
   return Error{Code::corrupt,
                fmt::format("{}, in a part that was synced ({} says so): acknowledged commits are "
                            "lost. Nothing was changed; restore from a backup or a checkpoint, or "

@@ -50,6 +50,7 @@ Status WalSync::sync() {
   {
     const std::lock_guard lock(mutex_);
     reason_ = status.ToString();
+    disk_full_ = status.IsNoSpace();
   }
   failed_.store(true, std::memory_order_release);
   return failure(Code::maybe);
@@ -58,14 +59,18 @@ Status WalSync::sync() {
 Error WalSync::failure(Code code) const {
   const std::lock_guard lock(mutex_);
   return {code,
-          fmt::format("the disk failed to sync the log, so commits since the last sync may be "
-                      "lost; reads still work. Check the disk, then restart trellis ({})",
-                      reason_)};
+          fmt::format(
+              "the {}, so commits since the last sync may be lost; reads still work. {}, "
+              "then restart trellis ({})",
+              disk_full_ ? "disk was full when the log was synced" : "disk failed to sync the log",
+              disk_full_ ? "Free some space" : "Check the disk", reason_)};
 }
 
 void WalSync::sync_soon() {
-  // Once per period the flag is down; only then does a commit pay for the lock.
-  if (soon_.load(std::memory_order_relaxed) || soon_.exchange(true)) return;
+  // Once per period nobody waits yet; only then does a commit pay for the clock and the lock.
+  Time none = nobody;
+  if (soon_since_.load() != nobody) return;
+  if (!soon_since_.compare_exchange_strong(none, std::chrono::steady_clock::now())) return;
   const std::lock_guard lock(mutex_);
   wake_.notify_one();
 }
@@ -73,12 +78,14 @@ void WalSync::sync_soon() {
 void WalSync::run() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    wake_.wait(lock, [this] { return stop_ || soon_.load(); });
-    const bool stopping = wake_.wait_for(lock, period_, [this] { return stop_; });
+    wake_.wait(lock, [this] { return stop_ || soon_since_.load() != nobody; });
+    // From the first commit on and not from now: it may have come long ago, during the last sync.
+    const Time due = soon_since_.load() + period_;
+    const bool stopping = wake_.wait_until(lock, due, [this] { return stop_; });
     if (stopping) return;
     lock.unlock();
-    // Down before the sync: what is written during the sync raises it again.
-    soon_.store(false);
+    // Before the sync: what is written during it is the first to wait for the next.
+    soon_since_.store(nobody);
     discard(wait_durable(last_ticket()));  // a failure stays in failed() and fails later commits
     lock.lock();
   }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "base/result.h"
@@ -37,7 +38,8 @@ class WalSync {
   Status wait_durable(uint64_t ticket);
   // Syncs even if nothing that has a ticket needs it.
   Status sync();
-  // Something that is to be durable within the period has been written.
+  // Something has been written that is to be durable soon: its sync starts when the period is over,
+  // or when the sync is done that runs then. So it takes at most the period and two syncs.
   void sync_soon();
 
   uint64_t durable() const { return durable_.load(std::memory_order_acquire); }
@@ -47,6 +49,9 @@ class WalSync {
   Error failure(Code code) const;
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr Time nobody = Time::min();
+
   void run();
 
   rocksdb::DB& db_;
@@ -55,7 +60,8 @@ class WalSync {
   std::atomic<uint64_t> durable_{0};
   std::atomic<uint64_t> syncs_{0};
   std::atomic<bool> failed_{false};
-  std::atomic<bool> soon_{false};
+  // When the first of those came that wait for the next period to end.
+  std::atomic<Time> soon_since_{nobody};
 
   mutable std::mutex mutex_;
   std::condition_variable synced_;  // a sync ended
@@ -63,6 +69,7 @@ class WalSync {
   bool syncing_ = false;
   bool stop_ = false;
   std::string reason_;
+  bool disk_full_ = false;
   std::thread thread_;
 };
 

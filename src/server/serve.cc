@@ -17,13 +17,15 @@
 namespace trellis {
 namespace {
 
-// SIGINT and SIGTERM are taken by wait(), in every thread that is started after this.
+// SIGINT, SIGTERM and SIGHUP (the terminal went away) are taken by wait(), in every thread that is
+// started after this.
 class StopSignals {
  public:
   StopSignals() {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGINT);
     sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
   int wait() const {

@@ -8,7 +8,7 @@
 
 namespace trellis {
 
-// Runs until SIGINT or SIGTERM. Says on `out` what it serves and where; errors say what to do.
+// Runs until SIGINT, SIGTERM or SIGHUP. Says on `out` what it serves and where; errors say what to do.
 // REQUIRES: called once, from the only thread of the process.
 Status serve(const Settings& settings, std::ostream& out);
 

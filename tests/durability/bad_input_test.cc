@@ -131,6 +131,52 @@ TEST_F(BadInput, AFolderThatCannotBeWritten) {
   EXPECT_NE(engine.error().message.find("right"), std::string::npos);
 }
 
+// Where no folder can be, nothing is to be restored: another folder is to be given.
+TEST_F(BadInput, PlacesWhereNoFolderCanBe) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "file") << "text";
+  std::filesystem::create_symlink(folder.path() / "nowhere", folder.path() / "link");
+  const struct {
+    std::filesystem::path path;
+    std::string word;
+  } places[] = {
+      {"/proc/nope/x", "/proc/nope"},
+      {folder.path() / "file" / "sub", "Not a directory"},
+      {folder.path() / "file" / "sub" / "store", "Not a directory"},
+      {folder.path() / "link", "is a link to what is not there"},
+      {folder.path() / "link" / "store", "is a link to what is not there"},
+      {folder.path() / std::string(300, 'n'), "File name too long"},
+  };
+  for (const auto& [path, word] : places) {
+    SCOPED_TRACE(path);
+    const auto engine = open_rocksdb_engine({.path = path, .clock = clock_});
+    ASSERT_FALSE(engine.has_value());
+    const std::string& message = engine.error().message;
+    EXPECT_EQ(to_string(engine.error().code), to_string(Code::invalid)) << message;
+    EXPECT_NE(message.find("give another folder"), std::string::npos) << message;
+    EXPECT_NE(message.find(word), std::string::npos) << message;
+    EXPECT_EQ(message.find("restore"), std::string::npos) << message;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "nowhere"));
+}
+
+TEST_F(BadInput, AFolderThatCannotBeMade) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0555), 0);
+  const bool root = ::geteuid() == 0;
+  if (root) {
+    ASSERT_EQ(::seteuid(65534), 0);
+  }
+  const auto engine = open_rocksdb_engine({.path = folder.path() / "a" / "b", .clock = clock_});
+  if (root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_EQ(engine.error().code, Code::denied) << engine.error().message;
+  EXPECT_NE(engine.error().message.find("give another folder"), std::string::npos)
+      << engine.error().message;
+}
+
 TEST_F(BadInput, AnInterruptedCreationIsFinished) {
   // Every write of the creation is once the last before the power goes.
   for (int64_t last = 0; last < 40; last++) {
@@ -184,6 +230,7 @@ TEST_F(BadInput, AFullDiskRefusesWritesAndServesReads) {
   ASSERT_FALSE(full.has_value());
   EXPECT_EQ(full.error().code, Code::no_space) << full.error().message;
   EXPECT_NE(full.error().message.find("reads still work"), std::string::npos);
+  EXPECT_NE(full.error().message.find("Writes resume"), std::string::npos);
   EXPECT_EQ(put(*engine, "c", "1").error().code, Code::no_space);
   EXPECT_EQ(get(*engine, "a"), "1");
   EXPECT_EQ(get(*engine, "b0"), Bytes(1000, 'b'));

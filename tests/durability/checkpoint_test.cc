@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "store_fixture.h"
@@ -49,7 +50,57 @@ TEST_F(Checkpoints, RefusesAFolderThatIsThere) {
   auto engine = open_in(folder_.path() / "store");
   ASSERT_TRUE(engine.has_value());
   EXPECT_EQ((*engine)->checkpoint(folder_.path()).error().code, Code::exists);
-  EXPECT_FALSE((*engine)->checkpoint(folder_.path() / "no" / "such" / "place").has_value());
+  const Status nowhere = (*engine)->checkpoint(folder_.path() / "no" / "such" / "place");
+  ASSERT_FALSE(nowhere.has_value());
+  EXPECT_EQ(nowhere.error().code, Code::invalid);
+  EXPECT_NE(nowhere.error().message.find("make it or give another folder"), std::string::npos)
+      << nowhere.error().message;
+}
+
+TEST_F(Checkpoints, ReplacesOneThatWasInterrupted) {
+  auto engine = open_in(folder_.path() / "store");
+  ASSERT_TRUE(engine.has_value());
+  ASSERT_TRUE(put(**engine, "a", "1").has_value());
+  const std::filesystem::path copy = folder_.path() / "copy";
+  // Whole but for its name: where a crash leaves it.
+  ASSERT_TRUE((*engine)->checkpoint(copy).has_value());
+  std::filesystem::rename(copy, folder_.path() / "copy.part");
+  ASSERT_TRUE(put(**engine, "a", "2").has_value());
+  const Status made = (*engine)->checkpoint(copy / "");  // with a slash at its end
+  ASSERT_TRUE(made.has_value()) << to_string(made.error());
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "copy.part"));
+  auto other = open_in(copy, false);
+  ASSERT_TRUE(other.has_value()) << to_string(other.error());
+  EXPECT_EQ(get(**other, "a"), "2");
+}
+
+TEST_F(Checkpoints, LeavesWhatIsNotOurs) {
+  auto engine = open_in(folder_.path() / "store");
+  ASSERT_TRUE(engine.has_value());
+  const std::filesystem::path photo = folder_.path() / "copy.part" / "holiday.jpg";
+  std::filesystem::create_directory(photo.parent_path());
+  std::ofstream(photo) << "jpeg";
+  const Status made = (*engine)->checkpoint(folder_.path() / "copy");
+  ASSERT_FALSE(made.has_value());
+  EXPECT_EQ(made.error().code, Code::invalid);
+  EXPECT_NE(made.error().message.find("move it away"), std::string::npos) << made.error().message;
+  EXPECT_TRUE(std::filesystem::exists(photo));
+}
+
+TEST_F(Checkpoints, OfAFullDiskSayWhatToDoAndLeaveNothing) {
+  auto engine = open();
+  ASSERT_TRUE(put(*engine, "a", Random(1).bytes(100'000), Durability::always).has_value());
+  ASSERT_TRUE(engine->compact().has_value());
+  uint64_t used = 0;
+  for (const std::string& path : files_->files("/")) used += files_->read_file(path).size();
+  files_->set_capacity(used + 50'000);
+  const Status full = engine->checkpoint("/copy");
+  ASSERT_FALSE(full.has_value());
+  EXPECT_EQ(full.error().code, Code::no_space) << full.error().message;
+  EXPECT_NE(full.error().message.find("free some space"), std::string::npos)
+      << full.error().message;
+  EXPECT_TRUE(files_->files("/copy.part").empty());
+  EXPECT_TRUE(files_->files("/copy.part.tmp").empty());
 }
 
 TEST_F(Checkpoints, IsOneInstant) {

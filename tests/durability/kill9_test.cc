@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "stamped_commits.h"
+#include "support/test_seed.h"
 #include "temporary_folder.h"
 
 namespace trellis {
@@ -99,14 +100,10 @@ class Kill9 : public testing::Test {
 };
 
 TEST_F(Kill9, NothingAcknowledgedIsMissing) {
-  const char* given = std::getenv("TRELLIS_TEST_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 20240608;
-  RecordProperty("seed", std::to_string(seed));
-  std::cout << "seed " << seed << " (TRELLIS_TEST_SEED)\n";
-  Random random(seed);
+  Random random(test_seed(20240608));
   uint64_t total = 0;
-  const int kills = quick_run() ? 10 : 50;
-  for (int i = 0; i < kills && !HasFailure(); i++) {
+  const uint64_t kills = test_rounds(50);
+  for (uint64_t i = 0; i < kills && !HasFailure(); i++) {
     SCOPED_TRACE(i);
     const auto durability = static_cast<Durability>(random.below(3));
     const LanePositions acknowledged = kill_after(random.below(600), durability, random.next());

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <string_view>
-
 #include "codec/counter_value.h"
 
 namespace trellis {
@@ -169,11 +166,6 @@ Result<LanePositions> find_positions(Engine& engine) {
     }
   }
   return found;
-}
-
-bool quick_run() {
-  const char* scale = std::getenv("TRELLIS_TEST_SCALE");
-  return scale != nullptr && std::string_view(scale) == "quick";
 }
 
 }  // namespace trellis

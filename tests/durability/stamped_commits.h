@@ -43,7 +43,4 @@ class StampedCommits {
 // that was ordered before it began, or a commit without its block.
 Result<LanePositions> find_positions(Engine& engine);
 
-// TRELLIS_TEST_SCALE=quick: fewer rounds, for sanitizers.
-bool quick_run();
-
 }  // namespace trellis

@@ -22,9 +22,10 @@ class Syncs : public StoreFixture {
       if (!path.ends_with(".log")) return rocksdb::IOStatus::OK();
       std::unique_lock lock(mutex_);
       log_syncs_++;
+      last_sync_began_ = std::chrono::steady_clock::now();
       changed_.notify_all();
       changed_.wait(lock, [this] { return !held_; });
-      return fail_ ? rocksdb::IOStatus::IOError("the disk broke") : rocksdb::IOStatus::OK();
+      return fail_ ? fail_with_ : rocksdb::IOStatus::OK();
     });
   }
   void set_held(bool held) {
@@ -36,16 +37,18 @@ class Syncs : public StoreFixture {
     const std::lock_guard lock(mutex_);
     return log_syncs_;
   }
-  bool wait_for_syncs(uint64_t count) {
+  bool wait_for_syncs(uint64_t count, std::chrono::milliseconds patience = 60s) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, 60s, [&] { return log_syncs_ >= count; });
+    return changed_.wait_for(lock, patience, [&] { return log_syncs_ >= count; });
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t log_syncs_ = 0;
   bool held_ = false;
+  std::chrono::steady_clock::time_point last_sync_began_;
   std::atomic<bool> fail_{false};
+  rocksdb::IOStatus fail_with_ = rocksdb::IOStatus::IOError("the disk broke");
 };
 
 // While one sync runs, everybody else commits; the next sync serves them all.
@@ -121,6 +124,28 @@ TEST_F(Syncs, EverysecSyncsSoonAndOnlyIfThereIsSomething) {
   EXPECT_EQ(get(*open(), "soon"), "2");
 }
 
+// What is committed while a slow sync runs waits for that one and for the rest of its own period,
+// but for no new period after the sync.
+TEST_F(Syncs, ASlowSyncDoesNotPutOffTheNext) {
+  constexpr auto period = 500ms;
+  RocksdbOptions with_period = options();
+  with_period.everysec_period = period;
+  auto engine = open_rocksdb_engine(with_period);
+  ASSERT_TRUE(engine.has_value());
+  const uint64_t before = log_syncs();
+  set_held(true);
+  ASSERT_TRUE(put(**engine, "a", "1", Durability::everysec).has_value());
+  ASSERT_TRUE(wait_for_syncs(before + 1));  // and there it hangs
+  ASSERT_TRUE(put(**engine, "b", "1", Durability::everysec).has_value());
+  // Until its period is over. The disk is not asked again meanwhile.
+  EXPECT_FALSE(wait_for_syncs(before + 2, period));
+  const auto released = std::chrono::steady_clock::now();
+  set_held(false);
+  ASSERT_TRUE(wait_for_syncs(before + 2));
+  const std::lock_guard lock(mutex_);
+  EXPECT_LT(last_sync_began_ - released, period);
+}
+
 TEST_F(Syncs, StoppingDoesNotWaitForThePeriod) {
   RocksdbOptions with_period = options();
   with_period.everysec_period = 1h;
@@ -155,6 +180,24 @@ TEST_F(Syncs, AFailedSyncIsAMaybeAndStopsCommits) {
   EXPECT_EQ(blocks.error().code, Code::unavailable);
   engine.reset();
   EXPECT_EQ(get(*open(), "a"), "1");
+}
+
+// Unlike a write, a sync that found the disk full is not tried again.
+TEST_F(Syncs, ADiskThatIsFullAtTheSyncNeedsARestart) {
+  auto engine = open();
+  fail_with_ = rocksdb::IOStatus::NoSpace("the disk is full");
+  fail_ = true;
+  EXPECT_EQ(put(*engine, "a", "1", Durability::always).error().code, Code::maybe);
+  fail_ = false;
+  const Status refused = put(*engine, "b", "1");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::unavailable);
+  EXPECT_NE(refused.error().message.find("Free some space, then restart trellis"),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(refused.error().message.find("resume"), std::string::npos);
+  engine.reset();
+  EXPECT_TRUE(put(*open(), "b", "1", Durability::always).has_value());
 }
 
 TEST_F(Syncs, AFailedWriteIsAMaybeAndStopsCommits) {

@@ -1,9 +1,10 @@
 """The command line: what it explains, how it fails."""
 
 import json
+import subprocess
 import unittest
 
-from trellis_command import SOURCE, TrellisTest, trellis
+from trellis_command import BINARY, SOURCE, TrellisTest, clean_environment, trellis
 
 CART = "78000201646d013063617274"
 
@@ -71,6 +72,25 @@ class KeyDecode(TrellisTest):
         self.assertIn("line 1: zz: character 1 is not a hex digit", err)
         self.assertIn("line 4: 78: offset 1", err)
 
+    def test_hostile_bytes_are_not_echoed(self):
+        for arguments in (["-"], ["--json", "-"]):
+            done = subprocess.run([BINARY, "key", "decode", *arguments], capture_output=True,
+                                  input=b"z\x1b[31m\xff\n", env=clean_environment())
+            self.assertEqual(done.returncode, 1)
+            shown = done.stdout + done.stderr
+            self.assertIn(b"x1b[31m", shown)
+            self.assertFalse(any(byte > 0x7e or (byte < 0x20 and byte != 10) for byte in shown))
+
+    def test_no_keys_is_an_error(self):
+        code, _, err = trellis("key", "decode", "-", stdin="\n")
+        self.assertEqual(code, 1)
+        self.assertIn("standard input has no keys", err)
+
+    def test_as_a_kind_says_what_that_kind_wants(self):
+        code, _, err = trellis("key", "decode", "--as", "redis.metadata", "0366")
+        self.assertEqual(code, 1)
+        self.assertIn('offset 0: mode: found 03, want "x"', err)
+
     def test_hex_as_people_paste_it(self):
         code, out, _ = trellis("key", "decode", "0x78 00 02 01 64 6D 01 30 63 61 72 74")
         self.assertEqual(code, 0)
@@ -104,6 +124,9 @@ class Usage(TrellisTest):
         self.assertEqual(trellis()[0], 2)
         self.assertEqual(trellis("sevre")[0], 2)
         self.assertEqual(trellis("key", "decode")[0], 2)
+        code, _, err = trellis("key", "bogus")
+        self.assertEqual(code, 2)
+        self.assertIn("bogus is not a command", err)
         self.assertEqual(trellis("serve", "--no-such-flag", "1")[0], 2)
         for command in [[], ["serve"], ["key"], ["key", "decode"], ["key", "encode"], ["map"]]:
             code, out, _ = trellis(*command, "--help")

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 from trellis_command import BINARY, Server, TrellisTest, clean_environment, trellis
@@ -17,7 +18,7 @@ def contents(folder):
 
 class Running(TrellisTest):
     def test_says_what_it_serves_and_closes_cleanly(self):
-        for how in (signal.SIGINT, signal.SIGTERM):
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with Server("--data", self.folder / "store") as server:
                 self.assertIn("Trellis is up.", server.banner)
                 self.assertTrue(any("listens" in line for line in server.banner))
@@ -38,6 +39,24 @@ class Running(TrellisTest):
             with Server("--data", self.folder / "store", "--durability", "always") as server:
                 server.stop(signal.SIGKILL)
         with Server("--data", self.folder / "store") as server:
+            self.assertEqual(server.stop()[0], 0)
+
+    def test_closed_descriptors_do_not_reach_the_store(self):
+        store = self.folder / "store"
+        command = f"exec {BINARY} serve --data {store} <&- >&- 2>&-"
+        process = subprocess.Popen(["bash", "-c", command], env=clean_environment())
+        try:
+            while not (store / "CURRENT").exists() and process.poll() is None:
+                time.sleep(0.01)
+            # Up when the lock is held and the start was written; stopping then closes cleanly.
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(timeout=60), 0)
+        finally:
+            if process.poll() is None:
+                process.kill()
+        for path in store.iterdir():
+            self.assertNotIn(b"Trellis is up", path.read_bytes(), path)
+        with Server("--data", store) as server:
             self.assertEqual(server.stop()[0], 0)
 
     def test_memory_engine_writes_nothing(self):
