@@ -31,9 +31,11 @@ namespace trellis {
 
 // When a commit survives a crash of the machine. (A crash of the process alone loses nothing.)
 enum class Durability : uint8_t {
-  always,    // before it is answered: the committer calls wait_durable
-  everysec,  // within a second, by the engine's own clock
-  off,       // when the operating system likes
+  always,  // before it is answered: the committer calls wait_durable
+  // Within a second; on a disk so slow that one sync takes most of it, with the sync that follows
+  // the one that runs then.
+  everysec,
+  off,  // when the operating system likes
 };
 
 // What a commit relies on: that a key, or everything in an interval, is as it was when read.

@@ -56,17 +56,18 @@ Status check_place(rocksdb::Env& env, const std::string& path) {
   return Error{Code::invalid, parent + " is no folder: make it or give another folder"};
 }
 
-Status copy(rocksdb::DB& db, const std::string& part) {
+Status copy(rocksdb::DB& db, const Marker& marker, const std::string& part) {
   rocksdb::Checkpoint* made = nullptr;
   rocksdb::Status status = rocksdb::Checkpoint::Create(&db, &made);
   const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
   if (status.ok()) status = checkpoint->CreateCheckpoint(part);
   if (!status.ok()) return folder_error(*db.GetEnv(), status, part);
-  return write_marker(*db.GetEnv(), part);
+  return write_marker(*db.GetEnv(), part, marker);
 }
 
-Status copy_and_rename(rocksdb::DB& db, const std::string& part, const std::string& path) {
-  TRY(copy(db, part));
+Status copy_and_rename(rocksdb::DB& db, const Marker& marker, const std::string& part,
+                       const std::string& path) {
+  TRY(copy(db, marker, part));
   const rocksdb::Status renamed = db.GetEnv()->RenameFile(part, path);
   if (!renamed.ok()) return folder_error(*db.GetEnv(), renamed, path);
   return sync_parent(*db.GetEnv(), path);
@@ -74,12 +75,12 @@ Status copy_and_rename(rocksdb::DB& db, const std::string& part, const std::stri
 
 }  // namespace
 
-Status make_checkpoint(rocksdb::DB& db, const std::string& path) {
+Status make_checkpoint(rocksdb::DB& db, const Marker& marker, const std::string& path) {
   rocksdb::Env& env = *db.GetEnv();
   TRY(check_place(env, path));
   const std::string part = path + ".part";
   TRY(remove_unfinished(env, part));
-  Status made = copy_and_rename(db, part, path);
+  Status made = copy_and_rename(db, marker, part, path);
   if (made.has_value()) return made;
   discard(remove_unfinished(env, part));  // if that fails too, the next checkpoint does it
   return with_context("checkpoint in " + path, std::move(made).error());

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "rocksdb_engine/data_directory.h"
 
 namespace trellis {
 
@@ -15,6 +16,6 @@ namespace trellis {
 //   exists       there is something at the path
 //   invalid      no folder can be made there, or the .part is not one of ours
 //   denied, no_space, corrupt, unavailable: as said; the store is as it was
-Status make_checkpoint(rocksdb::DB& db, const std::string& path);
+Status make_checkpoint(rocksdb::DB& db, const Marker& marker, const std::string& path);
 
 }  // namespace trellis

@@ -70,17 +70,15 @@ bool ends_with_any(const std::string& name, std::initializer_list<std::string_vi
 
 // RocksDB would make a new store beside the data and then delete the data as unknown. Until the
 // first CURRENT is durable it makes none of these files, so an interrupted creation passes.
-Status check_not_beheaded(const std::vector<std::string>& names) {
+Status check_not_beheaded(const std::vector<std::string>& names, const Marker& marker) {
   if (std::find(names.begin(), names.end(), "CURRENT") != names.end()) return {};
-  for (const std::string& name : names) {
-    if (ends_with_any(name, {".sst", ".log", ".blob"})) {
-      return Error{Code::corrupt, fmt::format("the file CURRENT is missing though there is data "
-                                              "({}); nothing was changed; put CURRENT back or "
-                                              "restore from a backup",
-                                              name)};
-    }
-  }
-  return {};
+  const auto is_data = [](const std::string& name) {
+    return ends_with_any(name, {".sst", ".log", ".blob"});
+  };
+  if (!marker.store.has_value() && std::none_of(names.begin(), names.end(), is_data)) return {};
+  return Error{Code::corrupt,
+               "the file CURRENT is missing though there was a store; nothing was changed; put "
+               "CURRENT back or restore from a backup"};
 }
 
 }  // namespace
@@ -116,7 +114,7 @@ Error folder_error(rocksdb::Env& env, const rocksdb::Status& status, const std::
           fmt::format("{} cannot be made: give another folder ({})", path, status.ToString())};
 }
 
-Status check_marker(std::string_view text) {
+Result<Marker> parse_marker(std::string_view text) {
   std::map<std::string_view, std::string_view> lines;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -142,7 +140,16 @@ Status check_marker(std::string_view text) {
                                                 "that engine in the settings",
                                                 lines["engine"], engine_name)};
   }
-  return {};
+  Marker marker;
+  if (const auto store = lines.find("store"); store != lines.end()) {
+    const auto uuid = parse_uuid(store->second);
+    if (!uuid.has_value()) {
+      return Error{Code::corrupt,
+                   "the file TRELLIS does not say which store this is: restore it from a backup"};
+    }
+    marker.store = *uuid;
+  }
+  return marker;
 }
 
 Status sync_folder(rocksdb::Env& env, const std::string& path) {
@@ -155,16 +162,17 @@ Status sync_parent(rocksdb::Env& env, const std::string& path) {
   return sync_folder(env, parent_of(path));
 }
 
-Status write_marker(rocksdb::Env& env, const std::string& path) {
+Status write_marker(rocksdb::Env& env, const std::string& path, const Marker& marker) {
   const std::string draft = fmt::format("{}/{}", path, marker_draft_name);
-  const std::string text = fmt::format("format {}\nengine {}\n", store_format, engine_name);
+  std::string text = fmt::format("format {}\nengine {}\n", store_format, engine_name);
+  if (marker.store.has_value()) text += fmt::format("store {}\n", to_string(*marker.store));
   rocksdb::Status status = rocksdb::WriteStringToFile(&env, text, draft, true);
   if (status.ok()) status = env.RenameFile(draft, fmt::format("{}/{}", path, marker_name));
   if (!status.ok()) return folder_error(env, status, path);
   return sync_folder(env, path);
 }
 
-Status prepare_data_directory(rocksdb::Env& env, const std::string& path, bool create) {
+Result<Marker> prepare_data_directory(rocksdb::Env& env, const std::string& path, bool create) {
   if (env.FileExists(path).IsNotFound()) {
     if (!create) return Error{Code::not_found, "there is no such folder"};
     TRY(make_folder(env, path));
@@ -182,18 +190,20 @@ Status prepare_data_directory(rocksdb::Env& env, const std::string& path, bool c
   std::erase_if(names, ours);
   if (names.empty()) {
     if (!create) return Error{Code::not_found, "there is no store in this folder"};
-    return write_marker(env, path);
+    TRY(write_marker(env, path, {}));
+    return Marker{};
   }
   if (std::find(names.begin(), names.end(), marker_name) == names.end()) {
     return Error{Code::invalid, fmt::format("the folder holds other things ({}) and no store: give "
                                             "an empty or a new folder",
                                             *std::min_element(names.begin(), names.end()))};
   }
-  std::string marker;
-  TRY(check(rocksdb::ReadFileToString(&env, fmt::format("{}/{}", path, marker_name), &marker), env,
+  std::string text;
+  TRY(check(rocksdb::ReadFileToString(&env, fmt::format("{}/{}", path, marker_name), &text), env,
             path));
-  TRY(check_marker(marker));
-  return check_not_beheaded(names);
+  TRY_ASSIGN(const Marker marker, parse_marker(text));
+  TRY(check_not_beheaded(names, marker));
+  return marker;
 }
 
 }  // namespace trellis

@@ -9,6 +9,7 @@
 #include <shared_mutex>
 
 #include "base/assert.h"
+#include "base/shared_mutex.h"
 #include "codec/counter_value.h"
 #include "codec/local_keys.h"
 #include "rocksdb_engine/batched_read.h"
@@ -105,7 +106,7 @@ class Store final : public RocksdbEngine {
   const StoreIdentity identity_;
   // Held shared by commits that expect nothing, and alone from checking an expectation to the write
   // that relies on it.
-  std::shared_mutex commit_mutex_;
+  SharedMutex commit_mutex_;
   std::mutex checkpoint_mutex_;     // one at a time: two could be of one name
   std::atomic<uint64_t> noted_{0};  // the highest sync note in the log
   ReadSampler sampler_;
@@ -256,7 +257,7 @@ CommitTicket Store::commit_many(Commits commits, Outcomes outcomes) {
 
 Status Store::checkpoint(const std::filesystem::path& folder) {
   const std::lock_guard lock(checkpoint_mutex_);
-  return make_checkpoint(db_, store_path(folder));
+  return make_checkpoint(db_, Marker{identity_.uuid}, store_path(folder));
 }
 
 EngineFigures Store::figures() const {
@@ -326,18 +327,28 @@ StoreIdentity make_identity(const Clock& clock) {
   return identity;
 }
 
+Error lost_files(std::string_view why) {
+  return {Code::corrupt,
+          fmt::format("{}: files of this store are missing or come from another one; "
+                      "put them back or restore from a backup",
+                      why)};
+}
+
 Result<StoreIdentity> load_or_make_identity(Database& database, const std::string& path,
-                                            const Clock& clock) {
+                                            const Marker& marker, const Clock& clock) {
   const Bytes key = encode(StoreKey{StoreKey::ident});
   std::string stored;
   rocksdb::Status status = database.db->Get({}, database.families[0], to_slice(key), &stored);
   if (status.ok()) {
     auto identity = decode<StoreIdentity>(stored);
+    if (identity && marker.store.value_or(identity->uuid) != identity->uuid)
+      return lost_files("the store and its file TRELLIS name different identities");
     if (identity) return identity;
     return Error{Code::corrupt, "the store's identity record does not make sense (" +
                                     identity.error().message + "): restore from a backup"};
   }
   if (!status.IsNotFound()) return read_error(status);
+  if (marker.store.has_value()) return lost_files("the store's identity is gone");
   const StoreIdentity identity = make_identity(clock);
   rocksdb::WriteOptions options;
   options.sync = true;
@@ -349,9 +360,11 @@ Result<StoreIdentity> load_or_make_identity(Database& database, const std::strin
 Result<std::unique_ptr<RocksdbEngine>> open_store(const RocksdbOptions& options) {
   rocksdb::Env& env = options.env != nullptr ? *options.env : *rocksdb::Env::Default();
   const std::string path = store_path(options.path);
-  TRY(prepare_data_directory(env, path, options.create_if_missing));
+  TRY_ASSIGN(const Marker marker, prepare_data_directory(env, path, options.create_if_missing));
   TRY_ASSIGN(std::unique_ptr<Database> database, open_database(options, env));
-  TRY_ASSIGN(const StoreIdentity identity, load_or_make_identity(*database, path, options.clock));
+  TRY_ASSIGN(const StoreIdentity identity,
+             load_or_make_identity(*database, path, marker, options.clock));
+  if (!marker.store.has_value()) TRY(write_marker(env, path, {identity.uuid}));
   return std::make_unique<Store>(std::move(database), options, identity);
 }
 

@@ -405,7 +405,8 @@ TEST_F(UnsyncedLog, MayBeCutOffOrDamagedAnywhere) {
 TEST_F(UnsyncedLog, MayLackAPage) {
   ASSERT_GT(log_.size(), 70'000);
   int before = 0;
-  for (size_t page = 0; page + 4096 < log_.size(); page += 4096) {
+  // The first page has the identity, which is synced: without it a store is refused.
+  for (size_t page = 4096; page + 4096 < log_.size(); page += 4096) {
     SCOPED_TRACE(page);
     std::string holed = log_;
     holed.replace(page, 4096, 4096, '\0');

@@ -178,6 +178,15 @@ class BadFolders(TrellisTest):
                 self.assertEqual(path.read_bytes(), before)
             shutil.rmtree(store)
 
+    def test_lost_files_are_not_a_new_store(self):
+        for lost in ("*.log", "[!T]*"):  # the log, and everything but the marker
+            store = self.make_store()
+            with self.subTest(lost=lost):
+                for path in store.glob(lost):
+                    path.unlink()
+                self.refused(store, "restore from a backup")
+            shutil.rmtree(store)
+
     def test_full_disk(self):
         disk = self.folder / "disk"
         disk.mkdir()

@@ -198,7 +198,7 @@ void fuzz_wal(ByteView input) {
 }
 
 void fuzz_marker(ByteView input) {
-  const Status status = check_marker(input);
+  const auto status = parse_marker(input);
   if (!status.has_value()) {
     ASSERT(status.error().code == Code::corrupt || status.error().code == Code::unsupported);
     ASSERT(!status.error().message.empty());
