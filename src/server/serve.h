@@ -8,7 +8,8 @@
 
 namespace trellis {
 
-// Runs until SIGINT, SIGTERM or SIGHUP. Says on `out` what it serves and where; errors say what to do.
+// Runs until SIGINT, SIGTERM or SIGHUP. Says on `out` what it serves and where; errors say what to
+// do.
 // REQUIRES: called once, from the only thread of the process.
 Status serve(const Settings& settings, std::ostream& out);
 
