@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "codec/counter_value.h"
+#include "engine/page_evidence.h"
 
 namespace trellis {
 namespace {
@@ -26,28 +27,6 @@ void set_value(Value& value, std::shared_ptr<const Bytes> stored) {
     value.set_found(*pin.bytes);
   }
 }
-
-void append_evidence(Bytes& evidence, ByteView key, ByteView value) {
-  append_be32(evidence, static_cast<uint32_t>(key.size()));
-  append_be32(evidence, static_cast<uint32_t>(value.size()));
-  evidence.append(key);
-  evidence.append(value);
-}
-
-constexpr size_t evidence_head_bytes = 8;
-
-// Takes one entry off the front of `seen`; false if it starts with another.
-bool take_evidence(ByteView& seen, ByteView key, ByteView value) {
-  if (seen.size() < evidence_head_bytes + key.size() + value.size()) return false;
-  if (load_be(seen.data(), 4) != key.size()) return false;
-  if (load_be(seen.data() + 4, 4) != value.size()) return false;
-  if (seen.substr(evidence_head_bytes, key.size()) != key) return false;
-  if (seen.substr(evidence_head_bytes + key.size(), value.size()) != value) return false;
-  seen.remove_prefix(evidence_head_bytes + key.size() + value.size());
-  return true;
-}
-
-bool empty_interval(ByteView begin, ByteView end) { return !end.empty() && begin >= end; }
 
 }  // namespace
 

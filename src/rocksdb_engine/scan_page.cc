@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/assert.h"
+#include "engine/page_evidence.h"
 #include "rocksdb_engine/rocksdb_status.h"
 
 namespace trellis {
@@ -11,9 +12,6 @@ namespace {
 
 constexpr char forward_mark = 'f';
 constexpr char reverse_mark = 'r';
-constexpr size_t entry_header_bytes = 8;
-
-bool empty_interval(ByteView begin, ByteView end) { return !end.empty() && begin >= end; }
 
 // An iterator within bounds. RocksDB keeps pointers to the bounds, so they stay beside it.
 class BoundedIterator {
@@ -53,24 +51,10 @@ class BoundedIterator {
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 
-// Takes one entry off the front of `seen`; false if it starts with another.
-bool take_entry(ByteView& seen, ByteView key, ByteView value) {
-  const size_t size = entry_header_bytes + key.size() + value.size();
-  if (seen.size() < size) return false;
-  if (load_be(seen.data(), 4) != key.size()) return false;
-  if (load_be(seen.data() + 4, 4) != value.size()) return false;
-  if (seen.substr(entry_header_bytes, key.size()) != key) return false;
-  if (seen.substr(entry_header_bytes + key.size(), value.size()) != value) return false;
-  seen.remove_prefix(size);
-  return true;
-}
-
+// Marked with its direction: an expectation has none.
 void append_entry(Bytes& evidence, bool reverse, ByteView key, ByteView value) {
   if (evidence.empty()) evidence.push_back(reverse ? reverse_mark : forward_mark);
-  append_be32(evidence, static_cast<uint32_t>(key.size()));
-  append_be32(evidence, static_cast<uint32_t>(value.size()));
-  evidence.append(key);
-  evidence.append(value);
+  append_evidence(evidence, key, value);
 }
 
 }  // namespace
@@ -111,7 +95,7 @@ Result<bool> interval_unchanged(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& fa
   if (!seen.empty()) seen.remove_prefix(1);
   BoundedIterator at(db, family, begin, end, reverse);
   for (; at.valid(); at.advance()) {
-    if (!take_entry(seen, at.key(), at.value())) return false;
+    if (!take_evidence(seen, at.key(), at.value())) return false;
   }
   TRY(at.status());
   return seen.empty();
