@@ -14,6 +14,8 @@ class FunctionRef;
 template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
+  // The requirement leaves copies to the copy constructor.
+  // NOLINTBEGIN(bugprone-forwarding-reference-overload)
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> &&
            std::is_invocable_r_v<R, F&, Args...>) FunctionRef(F&& function)
@@ -21,6 +23,7 @@ class FunctionRef<R(Args...)> {
         call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
         }) {}
+  // NOLINTEND(bugprone-forwarding-reference-overload)
 
   R operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
 

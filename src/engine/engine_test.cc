@@ -144,7 +144,7 @@ TEST(Value, MovesWithItsPin) {
   Value first;
   ASSERT_TRUE(engine.get("k", first).has_value());
   Value second = std::move(first);
-  EXPECT_FALSE(first.found());
+  EXPECT_FALSE(first.found());  // NOLINT(bugprone-use-after-move): that is what is tested
   ASSERT_TRUE(commit(engine, one([](WriteSet& w) { w.put("k", "other"); })).has_value());
   EXPECT_EQ(second.bytes(), "value");  // what was read stays as it was read
   const Bytes elsewhere = "borrowed";

@@ -44,9 +44,9 @@ class LogFile final : public rocksdb::FSWritableFileOwnerWrapper {
 
 class StoreFileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  StoreFileSystem(std::shared_ptr<rocksdb::FileSystem> files, LogFiles& logs,
+  StoreFileSystem(const std::shared_ptr<rocksdb::FileSystem>& files, LogFiles& logs,
                   const WriteFence& fence)
-      : FileSystemWrapper(std::move(files)), logs_(logs), fence_(fence) {}
+      : FileSystemWrapper(files), logs_(logs), fence_(fence) {}
   const char* Name() const override { return "trellis.store"; }
 
   IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
@@ -140,8 +140,8 @@ IOStatus LogFiles::sync_folder() {
 }
 
 std::shared_ptr<rocksdb::FileSystem> make_store_file_system(
-    std::shared_ptr<rocksdb::FileSystem> files, LogFiles& logs, const WriteFence& fence) {
-  return std::make_shared<StoreFileSystem>(std::move(files), logs, fence);
+    const std::shared_ptr<rocksdb::FileSystem>& files, LogFiles& logs, const WriteFence& fence) {
+  return std::make_shared<StoreFileSystem>(files, logs, fence);
 }
 
 }  // namespace trellis

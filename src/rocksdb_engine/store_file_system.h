@@ -58,6 +58,6 @@ class LogFiles {
 
 // REQUIRES: both outlive the file system and all its files.
 std::shared_ptr<rocksdb::FileSystem> make_store_file_system(
-    std::shared_ptr<rocksdb::FileSystem> files, LogFiles& logs, const WriteFence& fence);
+    const std::shared_ptr<rocksdb::FileSystem>& files, LogFiles& logs, const WriteFence& fence);
 
 }  // namespace trellis

@@ -29,7 +29,7 @@ class UncheckedCall {
     AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
   }
 #else
-  UncheckedCall() {}
+  UncheckedCall() {}  // NOLINT(modernize-use-equals-default): or nobody seems to use it
 #endif
   UncheckedCall(const UncheckedCall&) = delete;
   UncheckedCall& operator=(const UncheckedCall&) = delete;

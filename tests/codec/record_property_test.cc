@@ -103,7 +103,6 @@ TEST(Fields, OrderOfBytesIsOrderOfMeaning) {
 struct Two {
   ByteView first;
   ByteView second;
-  static constexpr std::string_view kind = "two";
   static constexpr auto layout() {
     return record(field<Terminated>("first", &Two::first),
                   field<EscapedBytes>("second", &Two::second));
