@@ -8,8 +8,10 @@ std::string_view to_string(Code code) {
     case Code::not_found: return "not found";
     case Code::exists: return "exists";
     case Code::conflict: return "conflict";
+    case Code::refused: return "refused";
     case Code::denied: return "denied";
     case Code::too_large: return "too large";
+    case Code::exhausted: return "exhausted";
     case Code::no_space: return "no space";
     case Code::busy: return "busy";
     case Code::corrupt: return "corrupt";

@@ -27,8 +27,10 @@ enum class Code : unsigned char {
   not_found,    // a thing that must exist does not
   exists,       // a thing that must not exist does
   conflict,     // somebody else changed it first; a retry may succeed
+  refused,      // a condition that the caller gave does not hold
   denied,       // not allowed
   too_large,    // over a limit of base/limits.h
+  exhausted,    // over a quota of the tenant
   no_space,     // the disk is full
   busy,         // in use by another process
   corrupt,      // stored bytes do not make sense
@@ -42,6 +44,10 @@ std::string_view to_string(Code code);
 struct Error {
   Code code;
   std::string message;
+  // A stable name for machines, finer than the code ("keyspace_not_found"); often empty. Static
+  // text.
+  std::string_view reason = {};
+  uint64_t retry_after_ms = 0;  // when a retry may succeed, if that is known
 };
 
 // "corrupt: offset 3: ..."

@@ -124,6 +124,18 @@ ByteView catalog_granule(ByteView key) {
   return key.substr(0, std::min(key.size(), prefix_bytes + size));
 }
 
+// What is locked as one: the log of changes, and the tokens or holds of one keyspace, of which a
+// transaction scans or adds one whose key it does not know before.
+ByteView system_granule(ByteView key) {
+  constexpr ByteView log = "\x04/keyspaces/change";
+  constexpr size_t digits = 8;
+  if (key.starts_with(log)) return log;
+  for (const ByteView list :
+       {ByteView("\x04/keyspaces/service_safe_point/"), ByteView("\x04/keyspaces/token/")})
+    if (key.starts_with(list)) return key.substr(0, std::min(key.size(), list.size() + digits));
+  return key;
+}
+
 }  // namespace
 
 Status append_address(Bytes& out, ByteView key) {
@@ -174,7 +186,7 @@ Status append_granule(Bytes& out, ByteView key) {
     return {};
   }
   if (model == 'f' && has_inode(key)) return append_inode_granule(out, key);
-  out.append(model == 'c' ? catalog_granule(key) : key);
+  out.append(model == 'c' ? catalog_granule(key) : system_granule(key));
   return {};
 }
 

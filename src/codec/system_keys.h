@@ -89,10 +89,11 @@ inline constexpr Literal keyspaces_path =
     literal("table", "/keyspaces/", "keyspace management", "/Keyspaces");
 
 // Eight digits hold more than a keyspace id may be.
-struct PathKeyspace : Decimal<8> {
+template <size_t Digits>
+struct PathKeyspace : Decimal<Digits> {
   static bool read(Reader& reader, KeyspaceId& keyspace) {
     const size_t start = reader.offset();
-    if (!Decimal<8>::read(reader, keyspace)) return false;
+    if (!Decimal<Digits>::read(reader, keyspace)) return false;
     return keyspace.value <= keyspace_id_max || reader.fail("number too large", start);
   }
   static const char* invalid(KeyspaceId keyspace) {
@@ -100,9 +101,9 @@ struct PathKeyspace : Decimal<8> {
   }
 };
 
-template <class Record>
+template <size_t Digits = 8, class Record>
 constexpr auto path_id_field(KeyspaceId Record::*member) {
-  return field<PathKeyspace>("keyspace", member, "keyspace id, the tenant");
+  return field<PathKeyspace<Digits>>("keyspace", member, "keyspace id, the tenant");
 }
 
 // | 04 | '/keyspaces/' 'meta/' | keyspace: 8 digits |
@@ -157,6 +158,98 @@ struct KeyspaceServiceSafePointKey {
         literal("path", "service_safe_point/", "a service's hold on garbage", "/ServiceSafePoint"),
         path_id_field(&KeyspaceServiceSafePointKey::keyspace), literal("separator", "/", ""),
         field<Remaining>("service", &KeyspaceServiceSafePointKey::service, "who holds it"));
+  }
+};
+
+// --- keyspaces: what PD has no path for ---
+
+// | 04 | '/keyspaces/' 'tidb/' | keyspace: digits | '/tidb/store/gcworker/saved_safe_point' |
+// Where TiDB keeps it, hence the path.
+struct KeyspaceTxnSafePointKey {
+  KeyspaceId keyspace;
+  static constexpr std::string_view kind = "system.txn_safe_point";
+  static constexpr auto layout() {
+    return record(system_area, keyspaces_path,
+                  literal("path", "tidb/", "no transaction reads before it", "/TxnSafePoint"),
+                  path_id_field<1>(&KeyspaceTxnSafePointKey::keyspace),
+                  literal("file", "/tidb/store/gcworker/saved_safe_point", ""));
+  }
+};
+
+// | 04 | '/keyspaces/' 'token/' | keyspace: 8 digits | '/' | token id |
+struct KeyspaceTokenKey {
+  KeyspaceId keyspace;
+  ByteView token;
+  static constexpr std::string_view kind = "system.keyspace_token";
+  static constexpr auto layout() {
+    return record(system_area, keyspaces_path, literal("path", "token/", "a token", "/Token"),
+                  path_id_field(&KeyspaceTokenKey::keyspace), literal("separator", "/", ""),
+                  field<Remaining>("token", &KeyspaceTokenKey::token, "id of the token"));
+  }
+};
+
+// | 04 | '/keyspaces/' 'request/' | request id |
+struct KeyspaceRequestKey {
+  ByteView request;
+  static constexpr std::string_view kind = "system.keyspace_request";
+  static constexpr auto layout() {
+    return record(system_area, keyspaces_path,
+                  literal("path", "request/", "what a request created", "/Request"),
+                  field<Remaining>("request", &KeyspaceRequestKey::request, "id of the request"));
+  }
+};
+
+// | 04 | '/keyspaces/' 'change' |
+struct KeyspaceRevisionKey {
+  static constexpr std::string_view kind = "system.keyspace_revision";
+  static constexpr auto layout() {
+    return record(system_area, keyspaces_path,
+                  literal("path", "change", "revision of the last change", "/Revision"));
+  }
+};
+
+// | 04 | '/keyspaces/' 'change/' | revision u64 |
+struct KeyspaceChangeKey {
+  uint64_t revision;
+  static constexpr std::string_view kind = "system.keyspace_change";
+  static constexpr auto layout() {
+    return record(system_area, keyspaces_path,
+                  literal("path", "change/", "log of administrative actions", "/Change"),
+                  field<BigEndian<8>>("revision", &KeyspaceChangeKey::revision, "of the change"));
+  }
+};
+
+// | 04 | '/keyspaces/' 'purge/' | keyspace: 8 digits |
+struct KeyspacePurgeKey {
+  KeyspaceId keyspace;
+  static constexpr std::string_view kind = "system.keyspace_purge";
+  static constexpr auto layout() {
+    return record(system_area, keyspaces_path,
+                  literal("path", "purge/", "how far its collection is", "/Purge"),
+                  path_id_field(&KeyspacePurgeKey::keyspace));
+  }
+};
+
+inline constexpr Word due_job_words[] = {{"g", "garbage", "/Garbage"},
+                                         {"p", "purge", "/Purge"},
+                                         {"q", "request", "/Request"},
+                                         {"r", "retire", "/Retire"}};
+enum class DueJob : unsigned char { garbage, purge, request, retire };
+
+// The due index: which keyspaces need work, and when. A keyspace that is not in it costs nothing.
+// | 04 | '/keyspaces/' 'due/' | due u64, unix ms | keyspace u24 | job | detail bytes |
+struct KeyspaceDueKey {
+  uint64_t due_ms;
+  KeyspaceId keyspace;
+  DueJob job;
+  ByteView detail;  // of a request: its id
+  static constexpr std::string_view kind = "system.keyspace_due";
+  static constexpr auto layout() {
+    return record(system_area, keyspaces_path, literal("path", "due/", "work to do", "/Due"),
+                  field<BigEndian<8>>("due", &KeyspaceDueKey::due_ms, "unix time in ms"),
+                  field<BigEndian<3>>("keyspace", &KeyspaceDueKey::keyspace, "the tenant"),
+                  field<OneOf<due_job_words>>("job", &KeyspaceDueKey::job, "what is to be done"),
+                  field<Remaining>("detail", &KeyspaceDueKey::detail, "what the job needs"));
   }
 };
 

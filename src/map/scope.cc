@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "codec/address.h"
 #include "codec/keyspace_keys.h"
+#include "codec/system_keys.h"
 
 namespace trellis {
 namespace {
@@ -24,6 +25,13 @@ bool in_keyspace(ByteView key, KeyspaceId keyspace) {
 bool is_unlocked_write(ByteView key) {
   return key.size() > model_offset && key[0] == 'x' &&
          (key[model_offset] == 'g' || key[model_offset] == 'k');
+}
+
+// The due index tells whose garbage a transaction leaves behind. Writing an entry twice is writing it
+// once; only the collector removes one, with the keyspace to itself.
+bool is_due_entry(ByteView key, std::optional<KeyspaceId> keyspace) {
+  const auto entry = decode<KeyspaceDueKey>(key);
+  return entry && (!keyspace || entry->keyspace == *keyspace);
 }
 
 // What every key of [begin, end) starts with.
@@ -52,7 +60,7 @@ Scope& Scope::add(ByteView key, Mode mode) {
   Bytes granule;
   const bool has_granule = append_granule(granule, key).has_value();
   ASSERT(has_granule);
-  ASSERT(keyspace_ ? in_keyspace(key, *keyspace_) : !is_tenant_key(key));
+  ASSERT(!is_tenant_key(key) || (keyspace_ && in_keyspace(key, *keyspace_)));
   for (Lock& lock : locks_) {
     if (lock.granule != granule) continue;
     if (mode == Mode::exclusive) lock.mode = mode;
@@ -63,9 +71,10 @@ Scope& Scope::add(ByteView key, Mode mode) {
 }
 
 bool Scope::allows(ByteView key, Mode mode) const {
-  if (keyspace_ && !in_keyspace(key, *keyspace_)) return false;
-  if (!keyspace_ && is_tenant_key(key)) return false;
-  if (keyspace_ && keyspace_mode_ == Mode::exclusive) return true;
+  if (is_tenant_key(key)) {
+    if (!keyspace_ || !in_keyspace(key, *keyspace_)) return false;
+    if (keyspace_mode_ == Mode::exclusive) return true;
+  }
   Bytes granule;
   if (!append_granule(granule, key)) return false;
   for (const Lock& lock : locks_)
@@ -77,6 +86,7 @@ bool Scope::allows_read(ByteView key) const { return allows(key, Mode::shared); 
 
 bool Scope::allows_write(ByteView key) const {
   if (keyspace_ && in_keyspace(key, *keyspace_) && is_unlocked_write(key)) return true;
+  if (is_due_entry(key, keyspace_)) return true;
   return allows(key, Mode::exclusive);
 }
 
@@ -87,7 +97,6 @@ bool Scope::allows_interval(ByteView begin, ByteView end, Mode mode) const {
       const auto [first, last] = keyspace_interval(key_mode, *keyspace_);
       if (begin >= first && !end.empty() && end <= last) return true;
     }
-    return false;
   }
   if (end.empty() || !allows(begin, mode)) return false;
   return end == successor(begin) || fixes_granule(shared_prefix(begin, end));

@@ -7,7 +7,8 @@
 // A lock covers a granule (codec/address.h): a Redis key with all its records, an inode with its
 // entries, one raw key. In one process granules become latches; on a shared engine they only
 // check that the transaction keeps its word. Writes to the garbage ('g') and counter ('k') keys of
-// the keyspace need no lock: each has one writer.
+// the keyspace and to its entries in the due index need no lock. A system key may be named in any
+// scope, a key of another keyspace in none.
 #pragma once
 
 #include <optional>

@@ -1,0 +1,22 @@
+// What a model stands on: one map, how to change it, and the time.
+#pragma once
+
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "map/transact.h"
+
+namespace trellis {
+
+// All of it outlives whoever holds the handle.
+struct MapHandle {
+  Engine& engine;
+  Transactor& transactor;
+  Clock& clock;
+  Durability durability = Durability::everysec;
+
+  Status transact(const Scope& scope, FunctionRef<Status(View&)> fn) const {
+    return transactor.transact(scope, fn, durability);
+  }
+};
+
+}  // namespace trellis

@@ -1,0 +1,67 @@
+// The log of administrative actions: who did what to which keyspace, in one order.
+//
+// Each action that changes a keyspace, its tokens, quota or holds appends one entry in its own
+// transaction, so that the log says neither more nor less than what happened. The revision of the
+// last entry is the revision of all keyspaces; a watcher resumes from any revision still kept.
+// The oldest entries go when there are more than changes_kept_max.
+//
+//   04 '/keyspaces/change'           -> | 01 | revision u64be |
+//   04 '/keyspaces/change/' revision -> | 01 | Change of keyspace.proto |
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "map/map_handle.h"
+#include "tenant/keyspace.h"
+
+namespace trellis {
+
+struct Change {
+  uint64_t revision = 0;  // append sets it, and the time
+  uint64_t time_ms = 0;
+  std::string actor;
+  std::string action;  // "create", "state", "config", "rename", "quota", "token.create", ...
+  KeyspaceId keyspace;
+  std::string name;    // of the keyspace
+  std::string detail;  // for people: "ENABLED -> DISABLED"
+  // The keyspace as it is since, if the action changed it; purged_at_s set: it is gone.
+  std::optional<Keyspace> after;
+};
+
+// Any thread.
+class ChangeLog {
+ public:
+  // `kept_max`: changes_kept_max, less in tests.
+  explicit ChangeLog(MapHandle map, uint64_t kept_max);
+
+  // What a transaction that appends must hold.
+  static void lock(Scope& scope);
+  // Inside a transaction, once: returns the revision given. Sets `change.after->revision` too.
+  Result<uint64_t> append(View& view, Change& change) const;
+  // After the transaction was done: wakes those that wait.
+  void announce() const;
+
+  Result<uint64_t> revision() const;
+  // The entries after `since`, at most `limit`, oldest first. Code::not_found, reason compacted, if
+  // entries after `since` are gone.
+  Result<std::vector<Change>> read(uint64_t since, size_t limit) const;
+
+  // Calls `wake`, from any thread, soon after each announce, until the subscription dies. `wake`
+  // must not block.
+  using Subscription = std::shared_ptr<std::function<void()>>;
+  Subscription subscribe(std::function<void()> wake) const;
+
+ private:
+  MapHandle map_;
+  uint64_t kept_max_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::weak_ptr<std::function<void()>>> subscribers_;
+};
+
+}  // namespace trellis

@@ -1,0 +1,80 @@
+// The collector: does what the due index says, a little at a time.
+//
+// The due index (04 '/keyspaces/due/') names every keyspace with work to do, and when; one that is
+// not in it costs nothing. A step looks at the first entry that is due and does one bounded slice:
+//
+//   garbage  moves the safe points as far as barriers and gc_life_time_ms let them, then hands notes
+//            ('g') below them to the models that left them
+//   retire   an archived keyspace whose retention is over becomes a tombstone
+//   purge    removes everything of a tombstone, page by page, and writes down how far it is
+//   request  forgets the id of a create request after a day
+//
+// An entry goes, in a transaction that holds the keyspace alone, when nothing is left that it stands
+// for; until then it may move to a later time, never be lost. A crash at any point repeats a slice.
+//
+// Pace: after each slice the thread rests for rest_factor times as long as the slice took.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "codec/system_keys.h"
+#include "codec/tenant_keys.h"
+#include "tenant/gc.h"
+#include "tenant/keyspaces.h"
+
+namespace trellis {
+
+// A model that leaves garbage.
+class GarbageOwner {
+ public:
+  virtual ~GarbageOwner() = default;
+  // Collects one target, or a bounded part of it, and takes the note back in the transaction that
+  // removes the last of it. True if the note is gone.
+  virtual Result<bool> collect(Tenant& tenant, uint64_t due_ms, ByteView target) = 0;
+};
+
+struct CollectorOptions {
+  uint64_t gc_life_time_ms = 60'000;
+  unsigned rest_factor = 4;
+  size_t slice_notes = 256;
+  size_t slice_entries = 2'000;
+  size_t slice_bytes = 512 * 1024;
+};
+
+struct PurgeProgress {
+  uint64_t started_ms = 0;
+  uint64_t updated_ms = 0;
+  uint64_t finished_ms = 0;  // 0: not yet
+  uint64_t bytes_total = 0;  // what the counters said at the start
+  uint64_t bytes_done = 0;
+  uint64_t entries_done = 0;
+  Bytes cursor;         // everything before it is removed
+  std::string blocker;  // empty, or the barrier that it waits for
+};
+
+// Absent: no purge of this keyspace was begun.
+Result<std::optional<PurgeProgress>> load_purge(Engine& engine, KeyspaceId keyspace);
+
+class Collector {
+ public:
+  Collector(Keyspaces& keyspaces, Gc& gc, CollectorOptions options = {});
+  ~Collector();  // stops
+  void own(Model model, GarbageOwner& owner);
+
+  // One slice. How many milliseconds until there may be more to do: 0 is now; absent: nothing is
+  // due that this knows of. Not together with start.
+  Result<std::optional<uint64_t>> step();
+
+  // A thread that steps until stop.
+  void start();
+  void stop();
+  void wake();  // the due index changed
+};
+
+}  // namespace trellis

@@ -1,0 +1,95 @@
+// When garbage of a keyspace may go: safe points and the holds on them (reference: PD).
+//
+//   g  GC safe point: garbage that became due before it may be collected
+//   t  txn safe point: no transaction reads before it
+//   b  service safe points, called barriers: a service holds t at or below b until its ttl ends
+//
+// Always g <= t <= every live b, and neither g nor t ever goes back. An advance of t goes as far as
+// the barriers let it: t' = max(t, min(target, barriers)).
+//
+// Points are PD's timestamps: unix milliseconds * 2^18 + a logical part. State lies under PD's paths,
+// in PD's forms:
+//
+//   '/keyspaces/gc_safe_point/{id}'                     -> {"keyspace_id":1,"safe_point":7}
+//   '/keyspaces/tidb/{id}/tidb/store/gcworker/saved_safe_point' -> 7 in decimal
+//   '/keyspaces/service_safe_point/{id}/{service}'      -> {"service_id":"backup-7","expired_at":s,
+//                                             "safe_point":7,"keyspace_id":1,"set_at":s}
+//
+// Each keyspace has its own, and only its own lock: no tenant's GC waits for another's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "map/map_handle.h"
+#include "tenant/change_log.h"
+#include "tenant/keyspace.h"
+
+namespace trellis {
+
+constexpr uint64_t timestamp_at_ms(uint64_t unix_ms) { return unix_ms << 18; }
+constexpr uint64_t ms_of_timestamp(uint64_t timestamp) { return timestamp >> 18; }
+
+struct Barrier {
+  std::string service;
+  uint64_t safe_point = 0;
+  uint64_t expires_at_s = 0;  // never_expires: until it is deleted
+  uint64_t set_at_s = 0;
+};
+constexpr uint64_t never_expires = INT64_MAX;
+
+struct GcState {
+  uint64_t gc_safe_point = 0;
+  uint64_t txn_safe_point = 0;
+  std::vector<Barrier> barriers;  // live ones, lowest first
+};
+
+struct Advance {
+  uint64_t before = 0;
+  uint64_t after = 0;
+  std::string blocker;  // empty, or what kept it below its target
+};
+
+// Why garbage of a keyspace is still there.
+struct GcExplanation {
+  GcState state;
+  std::optional<Barrier> held_by;  // the lowest live barrier that holds garbage back
+  uint64_t waiting_bytes = 0;      // of garbage that is due
+  uint64_t waiting_notes = 0;
+  bool more = false;  // there is more than was counted: it stops after so many notes
+  std::optional<uint64_t> oldest_due_ms;
+  std::string text;  // "held at 2026-11-15T04:00:00Z by backup-7, 3 h old, 2.1 GiB waiting"
+};
+
+// Reasons: safe_point_back, safe_point_ahead_of_txn, safe_point_in_future, barrier_behind,
+// reserved_service, illegal_service, illegal_ttl, barrier_not_found, too_many_barriers.
+//
+// Any thread.
+class Gc {
+ public:
+  Gc(MapHandle map, ChangeLog& changes) : map_(map), changes_(changes) {}
+
+  Result<GcState> load(KeyspaceId keyspace);
+  Result<Advance> advance_txn_safe_point(KeyspaceId keyspace, uint64_t target);
+  Result<Advance> advance_gc_safe_point(KeyspaceId keyspace, uint64_t target);
+  // Both, as far as the barriers let them; what the collector does. No error if it is behind.
+  Result<GcState> advance_both(KeyspaceId keyspace, uint64_t target);
+  // New or again. `ttl_s` > 0; never_expires holds until deleted.
+  Result<Barrier> set_barrier(KeyspaceId keyspace, std::string_view service, uint64_t safe_point,
+                              uint64_t ttl_s, const Caller& caller);
+  Result<Barrier> delete_barrier(KeyspaceId keyspace, std::string_view service,
+                                 const Caller& caller);
+  Result<GcExplanation> explain(KeyspaceId keyspace);
+
+ private:
+  MapHandle map_;
+  ChangeLog& changes_;
+};
+
+// Removes the GC state of a keyspace that is gone. For its burial.
+void append_gc_intervals(KeyspaceId keyspace, std::vector<std::pair<Bytes, Bytes>>& intervals);
+
+}  // namespace trellis

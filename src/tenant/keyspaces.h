@@ -1,0 +1,93 @@
+// The manager of keyspaces: from birth to burial (seed 000, PD's paths under 04).
+//
+//   '/keyspaces/meta/{id}'   -> KeyspaceMeta (keyspace.proto)     id: 8 digits
+//   '/keyspaces/id/{name}'   -> id in decimal
+//   '/keyspaces/alloc_id'    -> last id given, in decimal
+//   '/keyspaces/request/..'  -> what a create with that request id made
+//
+// Every change is one transaction, which also appends to the log of administrative actions. Ids are
+// never given twice: what is left of a purged keyspace is its meta record, which nothing lists.
+//
+// The life of a keyspace: ENABLED <-> DISABLED <-> ARCHIVED -> TOMBSTONE. An archived one retires to
+// TOMBSTONE by itself after the retention. A tombstone gives its name free and is collected.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "map/map_handle.h"
+#include "tenant/change_log.h"
+#include "tenant/keyspace.h"
+#include "tenant/tenant.h"
+
+namespace trellis {
+
+struct KeyspacesOptions {
+  uint64_t archive_retention_ms = 7ull * 24 * 3600 * 1000;
+  size_t tenants_max = 65'536;  // idle ones kept in memory
+  uint64_t changes_kept_max = 1'000'000;
+};
+
+// Reasons of errors: keyspace_not_found, keyspace_exists, illegal_name, reserved_name, illegal_id,
+// ids_exhausted, default_keyspace, illegal_state_change, config_locked, config_too_large,
+// config_key_refused, precondition_failed, request_reused, no_retention.
+//
+// Any thread.
+class Keyspaces {
+ public:
+  // Makes the default keyspace if it is missing.
+  static Result<std::unique_ptr<Keyspaces>> open(MapHandle map, KeyspacesOptions options = {});
+  ~Keyspaces();
+
+  struct Creation {
+    std::string name;
+    std::optional<uint64_t> id;  // by default the next free one
+    Config config;
+    // If given: the same request again, within a day, answers with the keyspace that it made.
+    std::string request_id;
+  };
+  Result<Keyspace> create(const Creation& creation, const Caller& caller);
+
+  Result<Keyspace> load(std::string_view name);
+  Result<Keyspace> load(KeyspaceId id);
+
+  struct Page {
+    std::vector<Keyspace> keyspaces;
+    std::optional<KeyspaceId> next;  // the first one of the next page
+  };
+  // In the order of ids, from `from` on, without purged ones.
+  Result<Page> list(KeyspaceId from, size_t limit);
+
+  // Absent: remove the key, or expect it to be absent.
+  using ConfigPatch = std::map<std::string, std::optional<std::string>, std::less<>>;
+  Result<Keyspace> patch_config(std::string_view name, const ConfigPatch& patch,
+                                const ConfigPatch& preconditions, const Caller& caller);
+  Result<Keyspace> set_state(std::string_view name, KeyspaceState to, const Caller& caller);
+  Result<Keyspace> rename(std::string_view name, std::string_view new_name, const Caller& caller);
+  Result<Keyspace> set_quota(std::string_view name, const Quota& quota, const Caller& caller);
+  // For the collector: what is archived and due becomes a tombstone; a purged one is marked so and
+  // loses its tokens, holds and safe points.
+  Status retire(KeyspaceId id, uint64_t due_ms);
+  Status bury(KeyspaceId id, uint64_t due_ms);
+
+  // The one Tenant of the keyspace. Of a tombstone too: it refuses everybody but the collector.
+  Result<std::shared_ptr<Tenant>> tenant(std::string_view name);
+  Result<std::shared_ptr<Tenant>> tenant(KeyspaceId id);
+  // Those in memory, which are those that were used lately.
+  std::vector<std::shared_ptr<Tenant>> active_tenants() const;
+
+  ChangeLog& changes() { return changes_; }
+  const MapHandle& map() const { return map_; }
+  // Called after each change of the due index that the collector should hear of at once.
+  void on_due(std::function<void()> wake);
+
+ private:
+  // ...
+};
+
+}  // namespace trellis
