@@ -32,6 +32,18 @@ function(module name)
   endif()
 endfunction()
 
+# Adds the messages of src/MODULE/NAME.proto, whose header "NAME.pb.h" only MODULE's .cc files see.
+function(protobuf_messages module name)
+  set(folder ${CMAKE_BINARY_DIR}/messages/${module})
+  file(MAKE_DIRECTORY ${folder})
+  add_custom_command(
+    OUTPUT ${folder}/${name}.pb.cc ${folder}/${name}.pb.h
+    COMMAND protobuf::protoc --cpp_out ${folder} -I ${CMAKE_SOURCE_DIR}/src/${module} ${name}.proto
+    DEPENDS ${CMAKE_SOURCE_DIR}/src/${module}/${name}.proto VERBATIM)
+  target_sources(${module} PRIVATE ${folder}/${name}.pb.cc)
+  target_include_directories(${module} SYSTEM PRIVATE ${folder})
+endfunction()
+
 # Puts the headers of modules on the include path of one target.
 function(see_modules target)
   foreach(module ${ARGN})

@@ -8,6 +8,13 @@ namespace trellis {
 
 constexpr uint32_t keyspace_id_max = 0xff'ffff;  // 3 bytes in the key; ids are never reused
 
+constexpr size_t keyspace_name_bytes_max = 64;
+constexpr size_t keyspace_config_bytes_max = 64 * 1024;  // all keys and values of one
+constexpr size_t keyspace_tokens_max = 1'000;
+constexpr size_t keyspace_barriers_max = 1'000;
+constexpr size_t request_id_bytes_max = 128;
+constexpr size_t label_bytes_max = 128;  // of tokens and services
+
 constexpr size_t key_bytes_max = 64 * 1024;
 constexpr size_t value_bytes_max = 16 * 1024 * 1024;
 // One commit of any engine. What is larger is staged and made visible by one small commit.
