@@ -10,7 +10,8 @@ namespace trellis {
 // the time at which all admitted so far would have been due at an even pace). Any thread.
 class RateLimit {
  public:
-  void set(uint64_t per_second) { per_second_.store(per_second, std::memory_order_relaxed); }  // 0: none
+  // 0: none. A new limit forgives what is owed under the old one.
+  void set(uint64_t per_second);
   uint64_t get() const { return per_second_.load(std::memory_order_relaxed); }
 
   // 0 if admitted, otherwise how many microseconds to wait before a retry. More operations at once
@@ -19,7 +20,7 @@ class RateLimit {
 
  private:
   std::atomic<uint64_t> per_second_{0};
-  std::atomic<uint64_t> due_us_{0};
+  std::atomic<uint64_t> due_{0};  // in ticks, of which a microsecond has 1024
 };
 
 // Operations per second over the last ten to twenty seconds. Any thread; counts may be off by those
