@@ -7,6 +7,7 @@
 #include "codec/key_kinds.h"
 #include "codec/keyspace_keys.h"
 #include "codec/meta_keys.h"
+#include "codec/raw_value.h"
 #include "codec/redis_keys.h"
 #include "codec/redis_metadata.h"
 #include "codec/redis_stream.h"
@@ -207,6 +208,10 @@ TEST(Values, Vectors) {
       check_value<StoreIdentity>(rest, line.right);
     } else if (kind == StoreStart::kind) {
       check_value<StoreStart>(rest, line.right);
+    } else if (kind == RawValue::kind) {
+      check_value<RawValue>(rest, line.right);
+    } else if (kind == RawExpiringValue::kind) {
+      check_value<RawExpiringValue>(rest, line.right);
     } else if (kind == "counter_value") {
       EXPECT_EQ(to_hex(encode_counter_value(std::stoll(rest))), line.right);
       EXPECT_EQ(decode_counter_value(*from_hex(line.right)), std::stoll(rest));
@@ -223,6 +228,38 @@ TEST(Values, Vectors) {
       EXPECT_EQ(back, strings);
     }
   }
+}
+
+TEST(RawValues, EitherForm) {
+  for (const ByteView value : {ByteView(), ByteView("v"), ByteView("\0\x01\x02", 3)})
+    for (const uint64_t expires : {uint64_t{0}, uint64_t{1}, uint64_t{1700000000123}, UINT64_MAX}) {
+      const Bytes bytes = encode_raw_value({expires, value});
+      EXPECT_LE(bytes.size(), value.size() + raw_value_head_bytes_max);
+      const auto back = decode_raw_value(bytes);
+      ASSERT_TRUE(back.has_value()) << back.error().message;
+      EXPECT_EQ(back->expires_at_ms, expires);
+      EXPECT_EQ(back->value, value);
+    }
+}
+
+TEST(RawValues, WrongBytesAreRefused) {
+  // Nothing, no known form, a time cut short, and a second way to say "never".
+  for (const char* hex : {"", "00", "03", "0361", "02", "020000018bcfe568", "020000000000000000",
+                          "02000000000000000061"}) {
+    const auto decoded = decode_raw_value(*from_hex(hex));
+    ASSERT_FALSE(decoded.has_value()) << hex;
+    EXPECT_EQ(decoded.error().code, Code::corrupt) << hex;
+  }
+}
+
+TEST(RawValues, ExpireInTheirMillisecond) {
+  const StoredRawValue expiring{1000, "v"};
+  EXPECT_FALSE(expiring.expired(999));
+  EXPECT_TRUE(expiring.expired(1000));
+  EXPECT_TRUE(expiring.expired(1001));
+  const StoredRawValue plain{0, "v"};
+  EXPECT_FALSE(plain.expired(0));
+  EXPECT_FALSE(plain.expired(UINT64_MAX));
 }
 
 TEST(StreamEntry, LongStringsAndWrongBytes) {
