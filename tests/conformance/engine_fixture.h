@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "engine/faulty_engine.h"
 #include "map/transact.h"
+#include "support/expect_ok.h"
 #include "support/test_seed.h"
 
 namespace trellis {
@@ -67,28 +68,6 @@ std::vector<WayOfEngine> engines_on_the(Way way);
 #define ON_THE_WAY(suite, way)                                                 \
   INSTANTIATE_TEST_SUITE_P(All, suite, testing::ValuesIn(engines_on_the(way)), \
                            [](const auto& info) { return name_of(info.param); })
-
-// ---------------------------------------------------------------------------------------------
-// Shorthand: what must succeed does, or the test fails with the engine's words.
-
-#define EXPECT_OK(expression)                                          \
-  do {                                                                 \
-    const auto& ok_ = (expression);                                    \
-    EXPECT_TRUE(ok_.has_value()) << ::trellis::to_string(ok_.error()); \
-  } while (false)
-#define ASSERT_OK(expression)                                          \
-  do {                                                                 \
-    const auto& ok_ = (expression);                                    \
-    ASSERT_TRUE(ok_.has_value()) << ::trellis::to_string(ok_.error()); \
-  } while (false)
-#define EXPECT_CODE(expression, expected)                               \
-  do {                                                                  \
-    const auto& code_ = (expression);                                   \
-    EXPECT_FALSE(code_.has_value());                                    \
-    if (!code_.has_value()) {                                           \
-      EXPECT_EQ(code_.error().code, expected) << code_.error().message; \
-    }                                                                   \
-  } while (false)
 
 using Entries = std::vector<std::pair<Bytes, Bytes>>;
 
