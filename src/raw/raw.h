@@ -67,6 +67,8 @@ class RawEntry {
 
  private:
   friend class Raw;
+  // Absent: there is nothing, or it has expired.
+  static Result<std::optional<RawEntry>> make(ByteView key, Value found, uint64_t now_ms);
   RawEntry(Value stored, size_t head_bytes, uint64_t expires_at_ms)
       : stored_(std::move(stored)), head_bytes_(head_bytes), expires_at_ms_(expires_at_ms) {}
 
