@@ -149,6 +149,14 @@ class Engine {
 
   virtual BlockStore& blocks() = 0;
 
+  // A hint: what was removed in [begin, end) may leave the disk now. May take long; changes nothing
+  // that anyone reads.
+  virtual Status reclaim(ByteView begin, ByteView end) {
+    (void)begin;
+    (void)end;
+    return {};
+  }
+
   // A consistent copy in a new folder, which opens as a store of its own. Code::unsupported where
   // an engine has no files.
   virtual Status checkpoint(const std::filesystem::path& folder) = 0;

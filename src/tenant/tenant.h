@@ -9,12 +9,15 @@
 // The figures. Bytes are all stored entries of the keyspace, key and value, garbage included, its
 // own counters not; keys are what the model calls so. Each write adds its difference to the
 // counters ('k') in its own commit, so that they equal a recount at every instant. What a running
-// transaction may add is reserved here before it commits: a quota is never passed.
+// transaction may add is reserved here before it commits: a quota is never passed. (On a shared
+// engine others write too: there the sums are at most figures_age_ms old, and so are quotas.)
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "codec/tenant_keys.h"
@@ -51,8 +54,9 @@ class CountedView {
 
   // A note for the collector: `target` may be collected once the GC safe point has passed due_ms,
   // which frees about `bytes`. The model's GarbageOwner (collector.h) knows what a target is.
+  // REQUIRES: the note is not there.
   void leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes);
-  // Takes a note back. REQUIRES: it is there, left with the same arguments.
+  // Takes a note back. REQUIRES: it is there.
   void forget_garbage(uint64_t due_ms, ByteView target);
 
   const Figures& difference() const { return difference_; }
@@ -64,43 +68,46 @@ class CountedView {
   Figures difference_;
 };
 
-// Garbage's stored value: | 01 | bytes u64be |
+// A note's stored value: | 01 | bytes u64be |
 constexpr size_t garbage_value_bytes = 9;
 Bytes encode_garbage_value(uint64_t bytes);
 std::optional<uint64_t> decode_garbage_value(ByteView value);
 
-// The due index has one entry per keyspace and minute: its due time is rounded down to it.
+// The due index has one entry per keyspace and minute with notes: the start of that minute.
 constexpr uint64_t due_bucket_ms = 60'000;
+constexpr uint64_t due_bucket(uint64_t due_ms) { return due_ms - due_ms % due_bucket_ms; }
+inline constexpr ByteView due_entry_value = "\x01";
 
-// What all slots of all models of a keyspace hold, read from the map.
+// What all counters of a keyspace hold, summed.
 Result<Figures> stored_figures(Engine& engine, KeyspaceId keyspace);
-// The same by looking at every entry, and the keys that `is_key` says are ones. For checking.
+// The same by looking at every entry; the keys are those of the raw model. For checking.
 Result<Figures> recount(Engine& engine, KeyspaceId keyspace);
 
 // Any thread.
 class Tenant {
  public:
-  Tenant(MapHandle map, const Keyspace& keyspace, Figures figures);
+  // Reads nothing before it is used.
+  Tenant(MapHandle map, KeyspaceId id) : map_(map), id_(id) {}
 
   KeyspaceId id() const { return id_; }
-  std::string name() const;
-  KeyspaceState state() const { return state_.load(); }
-  Quota quota() const;
-  Figures figures();  // as of now; on a shared engine as of a moment ago
   const MapHandle& map() const { return map_; }
+  // As of now; on a shared engine as of a moment ago.
+  Result<Keyspace> keyspace();
+  Result<Figures> figures();
 
   // Role, state and rate. Call it before each operation that only reads, with how many operations
   // it is.
   Status admit(const Caller& caller, Access access, uint32_t operations = 1);
 
   // A transaction that writes: admits, runs, counts and keeps the quota. `scope` is of this
-  // keyspace. The function may run several times.
+  // keyspace. The function may run several times. Reason of a quota's error: quota_exceeded; of the
+  // rate's: rate_exceeded.
   Status write(const Caller& caller, Model model, const Scope& scope,
                FunctionRef<Status(CountedView&)> fn, uint32_t operations = 1);
   // The same for the collector: no role, rate or quota, in every state.
   Status collect(Model model, const Scope& scope, FunctionRef<Status(CountedView&)> fn);
 
-  // Operations per second lately, and since the process first used the keyspace.
+  // Operations per second lately, and since this process first used the keyspace.
   struct Load {
     double reads_per_second = 0;
     double writes_per_second = 0;
@@ -108,38 +115,49 @@ class Tenant {
     uint64_t writes = 0;
   };
   Load load() const;
+  // Whether it was used since the last call: those that were not may be forgotten.
+  bool take_used() { return used_.exchange(false, std::memory_order_relaxed); }
 
   // --- for Keyspaces ---
-  // Takes over what an admin changed. Called while nobody writes (the keyspace is held exclusively)
-  // if the state changes.
+  // Takes over what an admin changed, unless something later was taken over already.
   void apply(const Keyspace& keyspace);
-  // For the time of a state change that may yet fail: refuses what either state would.
-  void restrict_to(KeyspaceState state);
+  // For a state change that may yet fail, under the keyspace's exclusive latch: refuses what either
+  // state would, and counts as taken over up to `revision`.
+  void restrict_to(KeyspaceState state, uint64_t revision);
+  // The change failed, or nobody knows: the next operation reads what is stored.
+  void doubt() { doubtful_.store(true); }
+  bool is_named(std::string_view name) const;
 
  private:
-  Status transact(Model model, const Scope& scope, FunctionRef<Status(CountedView&)> fn,
-                  bool keep_quota);
-  Status refresh();  // on a shared engine: others may have changed the keyspace
-  Status reload_figures();
-  Status reserve(const Figures& difference, bool keep_quota);
+  Status refresh_if_needed();
+  Status refresh();
+  void take_over(const Keyspace& keyspace);  // REQUIRES: mutex_ is held
+  Status check_stored_state(View& view, const Caller& caller);
+  Status transact(Model model, const Scope& scope, FunctionRef<Status(View&)> check,
+                  FunctionRef<Status(CountedView&)> fn, bool keep_quota);
+  Status load_figures();
+  // Both under figures_mutex_.
+  Status reserve(const Figures& difference, bool keep_quota, uint64_t& epoch);
+  void give_back(const Figures& reserved, uint64_t epoch);
 
   const MapHandle map_;
   const KeyspaceId id_;
-  std::atomic<KeyspaceState> state_;
-  std::atomic<uint64_t> quota_bytes_;
-  std::atomic<uint64_t> quota_keys_;
+  std::atomic<KeyspaceState> state_{KeyspaceState::tombstone};
+  std::atomic<bool> doubtful_{true};  // what is known of the keyspace must be read first
+  std::atomic<bool> used_{true};
   RateLimit rate_;
   LoadMeter reads_;
   LoadMeter writes_;
 
-  std::atomic<int64_t> bytes_;
-  std::atomic<int64_t> keys_;
-  // Goes up with each reload: what was reserved before one must not be given back after it.
-  std::atomic<uint64_t> epoch_{0};
-  std::atomic<bool> stale_{false};  // a commit's outcome is unknown
+  mutable std::mutex mutex_;
+  Keyspace keyspace_;
 
-  mutable std::mutex name_mutex_;
-  std::string name_;
+  std::mutex figures_mutex_;
+  Figures figures_;
+  // Goes up with each load: what was reserved before one must not be given back after it.
+  uint64_t figures_epoch_ = 0;
+  uint64_t figures_loaded_us_ = 0;
+  bool figures_doubtful_ = true;  // not loaded yet, or a commit's outcome is unknown
 };
 
 }  // namespace trellis

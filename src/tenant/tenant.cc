@@ -1,0 +1,318 @@
+#include "tenant/tenant.h"
+
+#include <fmt/format.h>
+
+#include "codec/counter_value.h"
+#include "codec/system_keys.h"
+
+namespace trellis {
+namespace {
+
+constexpr char garbage_value_format = 0x01;
+constexpr uint64_t figures_age_us = 1'000'000;  // on a shared engine
+constexpr uint64_t quota_retry_ms = 60'000;     // the collector may have freed something by then
+
+int64_t entry_bytes(ByteView key, const Value& value) {
+  return value.found() ? static_cast<int64_t>(key.size() + value.bytes().size()) : 0;
+}
+
+Result<Keyspace> decode_stored(const Value& value, KeyspaceId id) {
+  if (!value.found())
+    return Error{Code::not_found, fmt::format("keyspace {} does not exist", id.value),
+                 "keyspace_not_found"};
+  return decode_keyspace(value.bytes());
+}
+
+// Visits all entries of [begin, end), page by page.
+Status scan_all(Engine& engine, ByteView begin, ByteView end,
+                FunctionRef<void(ByteView, ByteView)> visit) {
+  Bytes from(begin);
+  for (;;) {
+    TRY_ASSIGN(ScanPage page, engine.scan({.begin = from, .end = end, .entries_max = 4'096},
+                                          [&](ByteView key, ByteView value) {
+                                            visit(key, value);
+                                            return Visit::go_on;
+                                          }));
+    if (!page.resume) return {};
+    from = std::move(*page.resume);
+  }
+}
+
+}  // namespace
+
+void CountedView::put(ByteView key, ByteView value, const Value& old) {
+  difference_.bytes += static_cast<int64_t>(key.size() + value.size()) - entry_bytes(key, old);
+  view_.put(key, value);
+}
+
+void CountedView::remove(ByteView key, const Value& old) {
+  difference_.bytes -= entry_bytes(key, old);
+  view_.remove(key);
+}
+
+void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes) {
+  const Bytes note = encode(GarbageKey{keyspace_, due_ms, model_, target});
+  difference_.bytes += static_cast<int64_t>(note.size() + garbage_value_bytes);
+  view_.put(note, encode_garbage_value(bytes));
+  view_.put(encode(KeyspaceDueKey{due_bucket(due_ms), keyspace_, DueJob::garbage, {}}),
+            due_entry_value);
+}
+
+void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {
+  const Bytes note = encode(GarbageKey{keyspace_, due_ms, model_, target});
+  difference_.bytes -= static_cast<int64_t>(note.size() + garbage_value_bytes);
+  view_.remove(note);
+}
+
+Bytes encode_garbage_value(uint64_t bytes) {
+  Bytes out(1, garbage_value_format);
+  append_be64(out, bytes);
+  return out;
+}
+
+std::optional<uint64_t> decode_garbage_value(ByteView value) {
+  if (value.size() != garbage_value_bytes || value[0] != garbage_value_format) return std::nullopt;
+  return load_be(value.data() + 1, 8);
+}
+
+Result<Figures> stored_figures(Engine& engine, KeyspaceId keyspace) {
+  Bytes prefix;
+  append_keyspace_prefix(prefix, KeyMode::txn, keyspace);
+  prefix.push_back('k');
+  Figures figures;
+  Status bad;
+  TRY(scan_all(engine, prefix, prefix_end(prefix), [&](ByteView key, ByteView value) {
+    const auto counter = decode<CounterKey>(key);
+    const auto number = decode_counter_value(value);
+    if (!counter || !number) {
+      bad = Error{Code::corrupt, fmt::format("counter {} does not make sense", to_hex(key))};
+      return;
+    }
+    (counter->counter == CounterName::bytes ? figures.bytes : figures.keys) += *number;
+  }));
+  TRY(bad);
+  return figures;
+}
+
+Result<Figures> recount(Engine& engine, KeyspaceId keyspace) {
+  Figures figures;
+  for (const KeyMode mode : {KeyMode::raw, KeyMode::txn}) {
+    const auto [begin, end] = keyspace_interval(mode, keyspace);
+    TRY(scan_all(engine, begin, end, [&](ByteView key, ByteView value) {
+      if (is_counter_key(key)) return;
+      figures.bytes += static_cast<int64_t>(key.size() + value.size());
+      if (mode == KeyMode::raw) figures.keys++;
+    }));
+  }
+  return figures;
+}
+
+// --- what is known of the keyspace ---
+
+void Tenant::take_over(const Keyspace& keyspace) {
+  keyspace_ = keyspace;
+  rate_.set(keyspace.quota.operations_per_second);
+  state_.store(keyspace.state);
+}
+
+void Tenant::apply(const Keyspace& keyspace) {
+  const std::lock_guard lock(mutex_);
+  if (keyspace.revision >= keyspace_.revision) take_over(keyspace);
+}
+
+void Tenant::restrict_to(KeyspaceState state, uint64_t revision) {
+  const std::lock_guard lock(mutex_);
+  // The states are in the order of what they refuse.
+  state_.store(std::max(state_.load(), state));
+  keyspace_.revision = revision;
+}
+
+bool Tenant::is_named(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  return keyspace_.name == name && keyspace_.state != KeyspaceState::tombstone;
+}
+
+Status Tenant::refresh_if_needed() {
+  if (!doubtful_.load() && !map_.engine.shared()) return {};
+  return refresh();
+}
+
+// Under the keyspace's shared latch no state change is under way, so that what is stored is the
+// truth, whatever was taken over before.
+Status Tenant::refresh() {
+  const Bytes key = encode(KeyspaceMetaKey{id_});
+  return map_.transactor.transact(
+      Scope::in(id_).shared(key),
+      [&](View& view) -> Status {
+        Value value;
+        TRY(view.get(key, value));
+        TRY_ASSIGN(const Keyspace keyspace, decode_stored(value, id_));
+        doubtful_.store(false);
+        const std::lock_guard lock(mutex_);
+        take_over(keyspace);
+        return {};
+      },
+      Durability::off);
+}
+
+Result<Keyspace> Tenant::keyspace() {
+  TRY(refresh_if_needed());
+  const std::lock_guard lock(mutex_);
+  Keyspace keyspace = keyspace_;
+  keyspace.state = state_.load();
+  return keyspace;
+}
+
+// --- operations ---
+
+Status Tenant::admit(const Caller& caller, Access access, uint32_t operations) {
+  TRY(refresh_if_needed());
+  const KeyspaceState state = state_.load();
+  if (state != KeyspaceState::enabled ||
+      static_cast<uint8_t>(caller.role) < static_cast<uint8_t>(access)) {
+    const std::lock_guard lock(mutex_);
+    TRY(check_access(caller, access, state, keyspace_.name));
+  }
+  const uint64_t now_us = map_.clock.monotonic_us();
+  if (const uint64_t wait_us = rate_.admit(now_us, operations); wait_us != 0)
+    return Error{Code::exhausted,
+                 fmt::format("over the quota of {} operations per second: retry in {} ms",
+                             rate_.get(), wait_us / 1'000 + 1),
+                 "rate_exceeded", wait_us / 1'000 + 1};
+  (access == Access::read ? reads_ : writes_).add(now_us, operations);
+  used_.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+Status Tenant::write(const Caller& caller, Model model, const Scope& scope,
+                     FunctionRef<Status(CountedView&)> fn, uint32_t operations) {
+  TRY(admit(caller, Access::write, operations));
+  if (map_.engine.shared()) {
+    // No latch keeps the state: what the transaction read of it is validated by its commit.
+    Scope with_state = scope;
+    with_state.shared(encode(KeyspaceMetaKey{id_}));
+    const auto check = [&](View& view) { return check_stored_state(view, caller); };
+    return transact(model, with_state, check, fn, true);
+  }
+  // Again, under the latch: a state change holds it alone.
+  const auto check = [&](View&) -> Status {
+    if (state_.load() == KeyspaceState::enabled) return {};
+    const std::lock_guard lock(mutex_);
+    return check_access(caller, Access::write, state_.load(), keyspace_.name);
+  };
+  return transact(model, scope, check, fn, true);
+}
+
+Status Tenant::collect(Model model, const Scope& scope, FunctionRef<Status(CountedView&)> fn) {
+  return transact(
+      model, scope, [](View&) { return Status(); }, fn, false);
+}
+
+Status Tenant::check_stored_state(View& view, const Caller& caller) {
+  Value value;
+  TRY(view.get(encode(KeyspaceMetaKey{id_}), value));
+  TRY_ASSIGN(const Keyspace keyspace, decode_stored(value, id_));
+  return check_access(caller, Access::write, keyspace.state, keyspace.name);
+}
+
+Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View&)> check,
+                        FunctionRef<Status(CountedView&)> fn, bool keep_quota) {
+  TRY(load_figures());
+  Figures reserved;
+  uint64_t epoch = 0;
+  const auto run = [&](View& view) -> Status {
+    give_back(reserved, epoch);  // of a run that conflicted
+    reserved = {};
+    TRY(check(view));
+    CountedView counted(view, id_, model);
+    TRY(fn(counted));
+    const Figures difference = counted.difference();
+    TRY(reserve(difference, keep_quota, epoch));
+    reserved = difference;
+    if (difference.bytes != 0)
+      view.add(encode(CounterKey{id_, model, CounterName::bytes, 0}), difference.bytes);
+    if (difference.keys != 0)
+      view.add(encode(CounterKey{id_, model, CounterName::keys, 0}), difference.keys);
+    return {};
+  };
+  Status status = map_.transact(scope, run);
+  if (status) return status;
+  if (status.error().code == Code::maybe) {
+    const std::lock_guard lock(figures_mutex_);
+    figures_doubtful_ = true;
+  } else {
+    give_back(reserved, epoch);
+  }
+  return status;
+}
+
+// --- figures ---
+
+Status Tenant::load_figures() {
+  {
+    const std::lock_guard lock(figures_mutex_);
+    const bool old = map_.engine.shared() &&
+                     map_.clock.monotonic_us() - figures_loaded_us_ > figures_age_us;
+    if (!figures_doubtful_ && !old) return {};
+  }
+  // With the keyspace alone every outcome is decided: a commit is in the counters or it is not.
+  const auto load = [&](View&) -> Status {
+    TRY_ASSIGN(const Figures figures, stored_figures(map_.engine, id_));
+    const std::lock_guard lock(figures_mutex_);
+    figures_ = figures;
+    figures_epoch_++;
+    figures_loaded_us_ = map_.clock.monotonic_us();
+    figures_doubtful_ = false;
+    return {};
+  };
+  return map_.transactor.transact(Scope::all_of(id_), load, Durability::off);
+}
+
+Result<Figures> Tenant::figures() {
+  TRY(load_figures());
+  const std::lock_guard lock(figures_mutex_);
+  return figures_;
+}
+
+Status Tenant::reserve(const Figures& difference, bool keep_quota, uint64_t& epoch) {
+  Quota quota;
+  if (keep_quota && (difference.bytes > 0 || difference.keys > 0)) {
+    const std::lock_guard lock(mutex_);
+    quota = keyspace_.quota;
+  }
+  const auto over = [](int64_t now, int64_t more, uint64_t limit) {
+    return limit != 0 && more > 0 && (now + more < 0 || static_cast<uint64_t>(now + more) > limit);
+  };
+  const std::lock_guard lock(figures_mutex_);
+  const bool bytes = over(figures_.bytes, difference.bytes, quota.bytes);
+  if (bytes || over(figures_.keys, difference.keys, quota.keys))
+    return Error{Code::exhausted,
+                 fmt::format("over the quota of {} {}: {} are used and this needs {} more; delete "
+                             "something or ask for a larger quota",
+                             bytes ? quota.bytes : quota.keys, bytes ? "bytes" : "keys",
+                             bytes ? figures_.bytes : figures_.keys,
+                             bytes ? difference.bytes : difference.keys),
+                 "quota_exceeded", quota_retry_ms};
+  figures_.bytes += difference.bytes;
+  figures_.keys += difference.keys;
+  epoch = figures_epoch_;
+  return {};
+}
+
+void Tenant::give_back(const Figures& reserved, uint64_t epoch) {
+  if (reserved == Figures()) return;
+  const std::lock_guard lock(figures_mutex_);
+  if (epoch != figures_epoch_) return;
+  figures_.bytes -= reserved.bytes;
+  figures_.keys -= reserved.keys;
+}
+
+Tenant::Load Tenant::load() const {
+  const uint64_t now_us = map_.clock.monotonic_us();
+  return {.reads_per_second = reads_.per_second(now_us),
+          .writes_per_second = writes_.per_second(now_us),
+          .reads = reads_.total(),
+          .writes = writes_.total()};
+}
+
+}  // namespace trellis
