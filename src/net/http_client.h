@@ -23,8 +23,8 @@ namespace trellis {
 
 struct HttpAnswer {
   unsigned status = 0;
-  std::vector<HttpHeader> headers;
-  Bytes body;
+  std::vector<HttpHeader> headers = {};
+  Bytes body = {};
 
   // The first of that name, whatever the case; "" if there is none.
   std::string_view header(std::string_view name) const;
@@ -32,21 +32,21 @@ struct HttpAnswer {
 
 struct HttpCall {
   HttpMethod method = HttpMethod::get;
-  std::string_view target = "/";    // path and query, encoded
-  std::vector<HttpHeader> headers;  // Host, Content-Length and Connection are the client's
-  ByteView body;
+  std::string_view target = "/";         // path and query, encoded
+  std::vector<HttpHeader> headers = {};  // Host, Content-Length and Connection are the client's
+  ByteView body = {};
   // If set, it makes the body piece by piece, sent in chunks: a piece, or nothing at the end. Not
   // asked for more once the server has answered. An error of it ends the call.
-  std::function<Result<std::optional<Bytes>>()> send;
+  std::function<Result<std::optional<Bytes>>()> send = {};
   // If set, it gets the body of a 2xx answer piece by piece, and HttpAnswer::body stays empty. The
   // answer has its status and headers already. An error of it ends the call.
-  std::function<Status(const HttpAnswer& answer, ByteView piece)> receive;
+  std::function<Status(const HttpAnswer& answer, ByteView piece)> receive = {};
 };
 
 struct HttpClientOptions {
   uint32_t timeout_ms = 30'000;                // without any progress
   size_t answer_bytes_max = 64 * 1024 * 1024;  // of a body that is not received in pieces
-  std::string ca_file;                         // PEM; "": the certificates that the machine trusts
+  std::string ca_file = {};                    // PEM; "": the certificates that the machine trusts
   bool insecure = false;                       // takes any certificate
 };
 

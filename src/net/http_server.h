@@ -33,9 +33,9 @@
 namespace trellis {
 
 struct HttpListener {
-  std::string host;   // an address or a name; "" for all addresses of the machine
-  uint16_t port = 0;  // 0: any free one, see HttpServer::ports()
-  bool tls = false;   // needs HttpServerOptions::tls
+  std::string host = {};  // an address or a name; "" for all addresses of the machine
+  uint16_t port = 0;      // 0: any free one, see HttpServer::ports()
+  bool tls = false;       // needs HttpServerOptions::tls
 };
 
 // PEM files: the certificate with its chain, and its key. When they change they are loaded again
@@ -46,7 +46,7 @@ struct TlsFiles {
 };
 
 struct HttpServerOptions {
-  std::vector<HttpListener> listeners;
+  std::vector<HttpListener> listeners = {};
   unsigned loops = 0;  // 0: as many as the machine has cores
   unsigned workers = 8;
   size_t header_bytes_max = 16 * 1024;  // request line and header; more is 414 or 431
@@ -68,16 +68,16 @@ struct HttpServerOptions {
   // How exactly the times above are kept.
   uint32_t sweep_ms = 500;
 
-  std::optional<TlsFiles> tls;
+  std::optional<TlsFiles> tls = {};
   // trellis_http_*; none: not counted. Must outlive the server.
   Registry* metrics = nullptr;
   // Makes the body of every error that net itself answers with; none: a line of plain text. The
   // status of what it returns is ignored, its headers are kept. Runs on loops: must not block.
   std::function<HttpResponse(unsigned status, std::string_view message, std::string_view path)>
-      error_response;
+      error_response = {};
   // Makes the response to an error of a sink or a source; none: error_response with http_status().
   // Likewise runs on loops.
-  std::function<HttpResponse(const Error& error, std::string_view path)> failure_response;
+  std::function<HttpResponse(const Error& error, std::string_view path)> failure_response = {};
 };
 
 class HttpServer {

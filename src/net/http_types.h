@@ -83,7 +83,7 @@ struct Chunk {
     wait,  // nothing more now: call next() when woken, or after wait_ms without
     end,   // these were the last
   };
-  Bytes bytes;  // may be empty
+  Bytes bytes = {};  // may be empty
   Then then = Then::end;
   // So that an event stream can send a comment to keep its connection. Kept to within the server's
   // sweep_ms.
@@ -106,16 +106,16 @@ class BodySource {
 // `status` 204 and 304, and answers to HEAD, are sent without a body.
 struct HttpResponse {
   unsigned status = 200;
-  std::string_view content_type;  // static text; "" sends none
-  // Others than Content-Type, Content-Length, Transfer-Encoding, Connection and Date, which are the
-  // server's. A name or value that HTTP does not allow turns the response into a 500.
-  std::vector<HttpHeader> headers;
-  Bytes body;
+  std::string_view content_type = {};  // static text; "" sends none
+  // Without Content-Length, Transfer-Encoding, Connection and Date, which are the server's; with
+  // Content-Type only if `content_type` is empty. One that is not allowed makes it a 500.
+  std::vector<HttpHeader> headers = {};
+  Bytes body = {};
   // If set, it makes the body, and `body` must be empty.
-  std::unique_ptr<BodySource> stream;
+  std::unique_ptr<BodySource> stream = {};
   // Of the stream, if known: sent as Content-Length instead of chunks. A source that gives more or
-  // less breaks the connection off.
-  std::optional<uint64_t> stream_bytes;
+  // less breaks the connection off. An answer to HEAD may have it without a stream.
+  std::optional<uint64_t> stream_bytes = {};
 };
 
 // A request body taken piece by piece. All calls and the destructor run on worker threads, one at a

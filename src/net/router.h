@@ -46,14 +46,14 @@ struct Route {
   };
 
   HttpMethod method = HttpMethod::get;
-  std::string_view pattern;  // static text
+  std::string_view pattern = {};  // static text
   Body body = Body::none;
   size_t body_bytes_max = 0;  // of a body that is not `none`; more is refused with 413
   Runs runs = Runs::loop;     // of `handle`; `open` and its sink always run on workers
   // Thread-safe: requests run side by side. An exception becomes a 500.
-  std::function<HttpResponse(const HttpRequest&)> handle;
+  std::function<HttpResponse(const HttpRequest&)> handle = {};
   // Instead of `handle`, for a streamed body: called when the header is complete.
-  std::function<Result<std::unique_ptr<BodySink>>(const HttpRequest&)> open;
+  std::function<Result<std::unique_ptr<BodySink>>(const HttpRequest&)> open = {};
 };
 
 class Router {

@@ -1,0 +1,62 @@
+// The bytes that a connection has read and not used yet: one flat block, for headers are parsed
+// where they lie.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+
+#include "base/bytes.h"
+
+namespace trellis {
+
+class InputBuffer {
+ public:
+  ByteView data() const { return {block_.get() + begin_, end_ - begin_}; }
+  size_t size() const { return end_ - begin_; }
+  bool empty() const { return begin_ == end_; }
+
+  // Room behind the data, of which there may be `bytes_max` in all; empty if there is so much.
+  // Moves the data: views into it die.
+  std::span<char> space(size_t bytes_max);
+  void add(size_t bytes) { end_ += bytes; }  // that were written to the space
+  void consume(size_t bytes) { begin_ += bytes; }
+
+ private:
+  static constexpr size_t block_bytes_min = 4 * 1024;
+  static constexpr size_t kept_bytes_max = 16 * 1024;  // by a connection that has nothing to do
+
+  void reallocate(size_t bytes);
+
+  std::unique_ptr<char[]> block_;
+  size_t capacity_ = 0;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+inline void InputBuffer::reallocate(size_t bytes) {
+  auto block = std::make_unique_for_overwrite<char[]>(bytes);
+  if (!empty()) std::memcpy(block.get(), block_.get() + begin_, size());
+  end_ = size();
+  begin_ = 0;
+  block_ = std::move(block);
+  capacity_ = bytes;
+}
+
+inline std::span<char> InputBuffer::space(size_t bytes_max) {
+  if (size() >= bytes_max) return {};
+  if (empty() && (block_ == nullptr || (capacity_ > kept_bytes_max && bytes_max < capacity_))) {
+    reallocate(block_bytes_min);
+  }
+  if (begin_ > 0 && capacity_ - end_ < capacity_ / 2) {
+    std::memmove(block_.get(), block_.get() + begin_, size());
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  if (end_ == capacity_) reallocate(std::max(2 * capacity_, block_bytes_min));
+  return {block_.get() + end_, std::min(capacity_ - end_, bytes_max - size())};
+}
+
+}  // namespace trellis
