@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 
 namespace trellis {
 
@@ -53,27 +54,6 @@ void append_word(std::string& out, std::string_view text) {
   } else {
     out += quote(text);
   }
-}
-
-// How many bytes the UTF-8 character at the front has; 0 if there is none. No overlong forms, no
-// surrogates, nothing past U+10FFFF.
-size_t utf8_length(std::string_view text) {
-  auto byte = [&](size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  const size_t length = first < 0x80   ? 1
-                        : first < 0xc2 ? 0
-                        : first < 0xe0 ? 2
-                        : first < 0xf0 ? 3
-                        : first < 0xf5 ? 4
-                                       : 0;
-  if (length > text.size()) return 0;
-  for (size_t i = 1; i < length; i++)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;
-  if (first == 0xed && byte(1) > 0x9f) return 0;
-  if (first == 0xf0 && byte(1) < 0x90) return 0;
-  if (first == 0xf4 && byte(1) > 0x8f) return 0;
-  return length;
 }
 
 void append_json(std::string& out, std::string_view text) {

@@ -42,7 +42,6 @@ class Keyspaces {
  public:
   // Makes the default keyspace if it is missing.
   static Result<std::unique_ptr<Keyspaces>> open(MapHandle map, KeyspacesOptions options = {});
-  ~Keyspaces();
 
   struct Creation {
     std::string name;
@@ -75,7 +74,8 @@ class Keyspaces {
   Status retire(KeyspaceId id, uint64_t due_ms);
   Status bury(KeyspaceId id, uint64_t due_ms);
 
-  // The one Tenant of the keyspace. Of a tombstone too: it refuses everybody but the collector.
+  // The one Tenant of the keyspace. By id of a tombstone too: it refuses everybody but the
+  // collector.
   Result<std::shared_ptr<Tenant>> tenant(std::string_view name);
   Result<std::shared_ptr<Tenant>> tenant(KeyspaceId id);
   // Those in memory, which are those that were used lately.
@@ -83,11 +83,41 @@ class Keyspaces {
 
   ChangeLog& changes() { return changes_; }
   const MapHandle& map() const { return map_; }
-  // Called after each change of the due index that the collector should hear of at once.
-  void on_due(std::function<void()> wake);
+  // Called after each commit that put something into the due index which should be done at once.
+  // REQUIRES: set before others use it.
+  void on_due(std::function<void()> wake) { wake_collector_ = std::move(wake); }
 
  private:
-  // ...
+  // What a change does to the keyspace, inside its transaction, before it is stored and logged.
+  // Returns the detail for the log; absent: there is nothing to change.
+  using Edit = FunctionRef<Result<std::optional<std::string>>(View& view, Keyspace& keyspace)>;
+  struct ChangeOf;
+
+  Keyspaces(MapHandle map, KeyspacesOptions options);
+  Status make_default();
+  Result<KeyspaceId> next_id();
+  Result<std::optional<KeyspaceId>> find_id(std::string_view name);
+  struct Attempt;
+  Status try_create(const Creation& creation, const Caller& caller, Attempt& attempt);
+  Result<Keyspace> change(std::string_view name, const ChangeOf& what, Edit edit);
+  Result<Keyspace> change_id(KeyspaceId id, const ChangeOf& what, Edit edit);
+  Result<std::optional<std::string>> edit_state(View& view, Keyspace& keyspace, KeyspaceState to);
+  void forget(KeyspaceId id);
+  void make_room();
+
+  const MapHandle map_;
+  const KeyspacesOptions options_;
+  ChangeLog changes_;
+  std::function<void()> wake_collector_ = [] {};
+
+  std::mutex ids_mutex_;
+  uint32_t ids_next_ = 1;  // reserved for this process: [ids_next_, ids_end_)
+  uint32_t ids_end_ = 1;
+
+  mutable std::shared_mutex tenants_mutex_;
+  std::unordered_map<KeyspaceId, std::shared_ptr<Tenant>> tenants_;
+  // A hint: whoever uses it asks the Tenant whether that is its name.
+  std::unordered_map<std::string, std::shared_ptr<Tenant>> tenants_by_name_;
 };
 
 }  // namespace trellis

@@ -141,6 +141,14 @@ Status Tenant::refresh_if_needed() {
 // truth, whatever was taken over before.
 Status Tenant::refresh() {
   const Bytes key = encode(KeyspaceMetaKey{id_});
+  if (map_.engine.shared()) {
+    Value value;
+    TRY(map_.engine.get(key, value));
+    TRY_ASSIGN(const Keyspace keyspace, decode_stored(value, id_));
+    const std::lock_guard lock(mutex_);
+    take_over(keyspace);
+    return {};
+  }
   return map_.transactor.transact(
       Scope::in(id_).shared(key),
       [&](View& view) -> Status {
