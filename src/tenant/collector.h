@@ -3,14 +3,16 @@
 // The due index (04 '/keyspaces/due/') names every keyspace with work to do, and when; one that is
 // not in it costs nothing. A step looks at the first entry that is due and does one bounded slice:
 //
-//   garbage  moves the safe points as far as barriers and gc_life_time_ms let them, then hands notes
+//   garbage  moves the safe points as far as barriers and gc_life_time_ms let them, then hands
+//   notes
 //            ('g') below them to the models that left them
 //   retire   an archived keyspace whose retention is over becomes a tombstone
 //   purge    removes everything of a tombstone, page by page, and writes down how far it is
 //   request  forgets the id of a create request after a day
 //
-// An entry goes, in a transaction that holds the keyspace alone, when nothing is left that it stands
-// for; until then it may move to a later time, never be lost. A crash at any point repeats a slice.
+// An entry goes, in a transaction that holds the keyspace alone, when nothing is left that it
+// stands for; until then it may move to a later time, never be lost. A crash at any point repeats a
+// slice.
 //
 // Pace: after each slice the thread rests for rest_factor times as long as the slice took.
 #pragma once
@@ -64,17 +66,53 @@ Result<std::optional<PurgeProgress>> load_purge(Engine& engine, KeyspaceId keysp
 class Collector {
  public:
   Collector(Keyspaces& keyspaces, Gc& gc, CollectorOptions options = {});
-  ~Collector();  // stops
+  ~Collector() { stop(); }
+  // REQUIRES: before the first step.
   void own(Model model, GarbageOwner& owner);
 
-  // One slice. How many milliseconds until there may be more to do: 0 is now; absent: nothing is
-  // due that this knows of. Not together with start.
+  // One slice of the work that is due. How many milliseconds until there may be more: 0 is now;
+  // absent: the due index is empty. One thread at a time.
   Result<std::optional<uint64_t>> step();
 
   // A thread that steps until stop.
   void start();
   void stop();
   void wake();  // the due index changed
+
+ private:
+  struct Entry {
+    Bytes key;
+    uint64_t due_ms;
+    KeyspaceId keyspace;
+    DueJob job;
+    Bytes detail;
+  };
+  Result<std::optional<Entry>> next_entry();
+  Status run(const Entry& entry);
+  Status forget_request(const Entry& entry);
+  Status collect_garbage(const Entry& entry);
+  Result<uint64_t> collectable_before_ms(KeyspaceId keyspace, uint64_t oldest_due_ms);
+  Status finish_garbage(const Entry& entry);
+  Status purge(const Entry& entry);
+  Status purge_page(const Entry& entry, PurgeProgress progress);
+  Status hold_purge(const Entry& entry, PurgeProgress progress, const Barrier& barrier);
+  Status store_progress(KeyspaceId keyspace, const PurgeProgress& progress,
+                        FunctionRef<void(View&)> also);
+  void thread();
+
+  Keyspaces& keyspaces_;
+  Gc& gc_;
+  const MapHandle map_;
+  const CollectorOptions options_;
+  std::array<GarbageOwner*, 4> owners_{};
+  // Where the next look at the index begins, so that a long burial does not hold up the rest.
+  Bytes cursor_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  bool woken_ = false;
+  std::thread thread_;
 };
 
 }  // namespace trellis

@@ -28,8 +28,7 @@ constexpr std::string_view config_dropped[] = {"tso_keyspace_group_id", "meta_se
 constexpr std::string_view config_refused[] = {"gc_management_type", "region_bound_type"};
 
 Error not_found(std::string_view which) {
-  return {Code::not_found, fmt::format("keyspace {} does not exist", which),
-          "keyspace_not_found"};
+  return {Code::not_found, fmt::format("keyspace {} does not exist", which), "keyspace_not_found"};
 }
 
 Result<uint32_t> decode_id(const Value& value) {
@@ -129,8 +128,12 @@ Status Keyspaces::make_default() {
     keyspace.id = default_keyspace;
     keyspace.name = default_keyspace_name;
     keyspace.created_at_s = keyspace.state_changed_at_s = map_.clock.unix_ms() / 1'000;
-    Change change{.actor = itself.name, .action = "create", .keyspace = keyspace.id,
-                  .name = keyspace.name, .detail = {}, .after = keyspace};
+    Change change{.actor = itself.name,
+                  .action = "create",
+                  .keyspace = keyspace.id,
+                  .name = keyspace.name,
+                  .detail = {},
+                  .after = keyspace};
     TRY(changes_.append(view, change));
     view.put(meta_key, encode_keyspace(*change.after));
     view.put(name_key, "0");
@@ -189,8 +192,7 @@ Result<Keyspace> Keyspaces::create(const Creation& asked, const Caller& caller) 
       // Not for a name that is taken: ids are not given back.
       TRY_ASSIGN(const auto taken, find_id(creation.name));
       if (taken && creation.request_id.empty())
-        return Error{Code::exists,
-                     fmt::format("keyspace {} already exists", quote(creation.name)),
+        return Error{Code::exists, fmt::format("keyspace {} already exists", quote(creation.name)),
                      "keyspace_exists"};
       if (!taken) {
         TRY_ASSIGN(attempt.id, next_id());
@@ -241,8 +243,7 @@ Status Keyspaces::try_create(const Creation& creation, const Caller& caller, Att
                    "keyspace_exists"};
     TRY(view.get(meta_key, value));
     if (value.found() && creation.id)
-      return Error{Code::exists,
-                   fmt::format("keyspace id {} is or was in use", *creation.id),
+      return Error{Code::exists, fmt::format("keyspace id {} is or was in use", *creation.id),
                    "keyspace_exists"};
     attempt.id_taken = value.found();
     if (attempt.id_taken) return {};
@@ -253,8 +254,12 @@ Status Keyspaces::try_create(const Creation& creation, const Caller& caller, Att
     keyspace.name = creation.name;
     keyspace.created_at_s = keyspace.state_changed_at_s = now_ms / 1'000;
     keyspace.config = creation.config;
-    Change change{.actor = caller.name, .action = "create", .keyspace = keyspace.id,
-                  .name = keyspace.name, .detail = {}, .after = std::move(keyspace)};
+    Change change{.actor = caller.name,
+                  .action = "create",
+                  .keyspace = keyspace.id,
+                  .name = keyspace.name,
+                  .detail = {},
+                  .after = std::move(keyspace)};
     TRY(changes_.append(view, change));
     view.put(meta_key, encode_keyspace(*change.after));
     view.put(name_key, std::to_string(attempt.id.value));
@@ -358,8 +363,12 @@ Result<Keyspace> Keyspaces::change_id(KeyspaceId id, const ChangeOf& what, Edit 
     TRY_ASSIGN(const auto detail, edit(view, keyspace));
     changed = detail.has_value();
     if (!changed) return {};
-    Change change{.actor = what.caller.name, .action = what.action, .keyspace = id, .name = name,
-                  .detail = *detail, .after = keyspace};
+    Change change{.actor = what.caller.name,
+                  .action = what.action,
+                  .keyspace = id,
+                  .name = name,
+                  .detail = *detail,
+                  .after = keyspace};
     TRY_ASSIGN(keyspace.revision, changes_.append(view, change));
     view.put(meta_key, encode_keyspace(keyspace));
     return {};
@@ -395,19 +404,19 @@ Result<Keyspace> Keyspaces::patch_config(std::string_view name, const ConfigPatc
                                          const ConfigPatch& preconditions, const Caller& caller) {
   const auto edit = [&](View&, Keyspace& keyspace) -> Result<std::optional<std::string>> {
     if (keyspace.state > KeyspaceState::disabled)
-      return Error{Code::conflict,
-                   fmt::format("cannot change config for keyspace with state {}",
-                               to_string(keyspace.state)),
-                   "config_locked"};
+      return Error{
+          Code::conflict,
+          fmt::format("cannot change config for keyspace with state {}", to_string(keyspace.state)),
+          "config_locked"};
     for (const auto& [key, expected] : preconditions) {
       const auto found = keyspace.config.find(key);
       const bool there = found != keyspace.config.end();
       if (there == expected.has_value() && (!there || found->second == *expected)) continue;
-      return Error{Code::refused,
-                   fmt::format("keyspace config precondition failed, key={} expected={} actual={}",
-                               key, expected.value_or("<absent>"),
-                               there ? found->second : "<absent>"),
-                   "precondition_failed"};
+      return Error{
+          Code::refused,
+          fmt::format("keyspace config precondition failed, key={} expected={} actual={}", key,
+                      expected.value_or("<absent>"), there ? found->second : "<absent>"),
+          "precondition_failed"};
     }
     const Config before = keyspace.config;
     std::string keys;
@@ -471,10 +480,10 @@ Result<std::optional<std::string>> Keyspaces::edit_state(View& view, Keyspace& k
   if (keyspace.id == default_keyspace)
     return Error{Code::invalid, "cannot modify default keyspace's state", "default_keyspace"};
   if (!is_allowed(from, to))
-    return Error{Code::conflict,
-                 fmt::format("cannot change keyspace state from {} to {}", to_string(from),
-                             to_string(to)),
-                 "illegal_state_change"};
+    return Error{
+        Code::conflict,
+        fmt::format("cannot change keyspace state from {} to {}", to_string(from), to_string(to)),
+        "illegal_state_change"};
   const uint64_t now_ms = map_.clock.unix_ms();
   if (from == KeyspaceState::archived) {
     view.remove(due_key(keyspace.retire_at_ms, keyspace.id, DueJob::retire));
@@ -514,8 +523,7 @@ Status Keyspaces::retire(KeyspaceId id, uint64_t due_ms) {
   TRY_ASSIGN(const Keyspace before, load(id));
   const auto edit = [&](View& view, Keyspace& keyspace) -> Result<std::optional<std::string>> {
     view.remove(due_key(due_ms, id, DueJob::retire));
-    if (keyspace.state != KeyspaceState::archived ||
-        keyspace.retire_at_ms > map_.clock.unix_ms())
+    if (keyspace.state != KeyspaceState::archived || keyspace.retire_at_ms > map_.clock.unix_ms())
       return std::optional<std::string>();
     TRY_ASSIGN(auto detail, edit_state(view, keyspace, KeyspaceState::tombstone));
     held->restrict_to(KeyspaceState::tombstone, keyspace.revision + 1);
@@ -590,9 +598,7 @@ Result<std::shared_ptr<Tenant>> Keyspaces::tenant(KeyspaceId id) {
 void Keyspaces::make_room() {
   tenants_by_name_.clear();
   const auto unheld = [](const auto& entry) { return entry.second.use_count() == 1; };
-  const auto idle = [&](const auto& entry) {
-    return unheld(entry) && !entry.second->take_used();
-  };
+  const auto idle = [&](const auto& entry) { return unheld(entry) && !entry.second->take_used(); };
   if (std::erase_if(tenants_, idle) == 0) std::erase_if(tenants_, unheld);
 }
 

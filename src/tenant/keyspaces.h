@@ -8,8 +8,8 @@
 // Every change is one transaction, which also appends to the log of administrative actions. Ids are
 // never given twice: what is left of a purged keyspace is its meta record, which nothing lists.
 //
-// The life of a keyspace: ENABLED <-> DISABLED <-> ARCHIVED -> TOMBSTONE. An archived one retires to
-// TOMBSTONE by itself after the retention. A tombstone gives its name free and is collected.
+// The life of a keyspace: ENABLED <-> DISABLED <-> ARCHIVED -> TOMBSTONE. An archived one retires
+// to TOMBSTONE by itself after the retention. A tombstone gives its name free and is collected.
 #pragma once
 
 #include <functional>

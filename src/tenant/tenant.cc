@@ -259,8 +259,8 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
 Status Tenant::load_figures() {
   {
     const std::lock_guard lock(figures_mutex_);
-    const bool old = map_.engine.shared() &&
-                     map_.clock.monotonic_us() - figures_loaded_us_ > figures_age_us;
+    const bool old =
+        map_.engine.shared() && map_.clock.monotonic_us() - figures_loaded_us_ > figures_age_us;
     if (!figures_doubtful_ && !old) return {};
   }
   // With the keyspace alone every outcome is decided: a commit is in the counters or it is not.

@@ -1,4 +1,5 @@
-// One keyspace at work in this process: its state, quota, rate and figures, in the path of the data.
+// One keyspace at work in this process: its state, quota, rate and figures, in the path of the
+// data.
 //
 //   TRY(tenant.admit(caller, Access::read));                       // then read the engine
 //   TRY(tenant.write(caller, Model::raw, scope, [&](CountedView& view) -> Status { ... }));
