@@ -1,0 +1,125 @@
+#include "cli/human.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/utf8.h"
+
+namespace trellis {
+namespace {
+
+constexpr uint64_t year_10000_ms = 253'402'300'800'000;
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// REQUIRES: `sequence` is one well-formed character.
+uint32_t code_point_of(std::string_view sequence) {
+  const auto lead = static_cast<unsigned char>(sequence[0]);
+  if (sequence.size() == 1) return lead;
+  uint32_t code_point = lead & (0x7fu >> sequence.size());
+  for (const char c : sequence.substr(1))
+    code_point = code_point << 6 | (static_cast<unsigned char>(c) & 0x3f);
+  return code_point;
+}
+
+// Of both control blocks, and what turns the direction of text around.
+bool is_control(uint32_t code_point) {
+  return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) ||
+         (code_point >= 0x202a && code_point <= 0x202e) ||
+         (code_point >= 0x2066 && code_point <= 0x2069);
+}
+
+void append_escaped(std::string& out, char byte) {
+  switch (byte) {
+    case '\n': out += "\\n"; break;
+    case '\r': out += "\\r"; break;
+    case '\t': out += "\\t"; break;
+    default: out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+  }
+}
+
+std::string escaped(std::string_view bytes, bool reversibly) {
+  std::string out;
+  while (!bytes.empty()) {
+    const size_t length = utf8_length(bytes);
+    const std::string_view sequence = bytes.substr(0, length == 0 ? 1 : length);
+    const uint32_t code_point = length == 0 ? 0 : code_point_of(sequence);
+    if (length == 0 || is_control(code_point)) {
+      for (const char byte : sequence) append_escaped(out, byte);
+    } else {
+      // unquote() takes quotes around a text off; a quote in front must not look like that.
+      const bool is_special = code_point == '\\' || (code_point == '"' && out.empty());
+      if (reversibly && is_special) out += '\\';
+      out += sequence;
+    }
+    bytes.remove_prefix(sequence.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string human_bytes(uint64_t bytes) {
+  constexpr std::string_view units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double amount = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  // 1023.95 would be shown as 1024.0.
+  while (amount >= 1023.95 && unit + 1 < std::size(units)) {
+    amount /= 1024;
+    unit++;
+  }
+  return fmt::format("{:.1f} {}", amount, units[unit]);
+}
+
+std::string iso_time(uint64_t unix_ms) {
+  using namespace std::chrono;
+  if (unix_ms >= year_10000_ms) return "never";
+  const sys_time<milliseconds> time{milliseconds(unix_ms)};
+  const sys_days day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(floor<seconds>(time - day));
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+}
+
+std::string human_duration(uint64_t ms) {
+  const uint64_t seconds = ms / 1000;
+  if (seconds < 60) return fmt::format("{} s", seconds);
+  if (seconds < 60 * 60) return fmt::format("{} min", seconds / 60);
+  if (seconds < 48 * 60 * 60) return fmt::format("{} h", seconds / 3600);
+  return fmt::format("{} d", seconds / 86'400);
+}
+
+std::string human_age(uint64_t now_ms, uint64_t then_ms) {
+  if (then_ms > now_ms) return "in " + human_duration(then_ms - now_ms);
+  return human_duration(now_ms - then_ms) + " ago";
+}
+
+std::string time_and_age(uint64_t now_ms, uint64_t then_ms) {
+  if (then_ms >= year_10000_ms) return iso_time(then_ms);
+  return fmt::format("{} ({})", iso_time(then_ms), human_age(now_ms, then_ms));
+}
+
+std::string terminal_text(std::string_view bytes) { return escaped(bytes, true); }
+std::string terminal_line(std::string_view sentence) { return escaped(sentence, false); }
+
+size_t text_columns(std::string_view text) {
+  size_t columns = 0;
+  for (const char c : text)
+    if (!is_continuation(c)) columns++;
+  return columns;
+}
+
+std::string shortened_text(std::string text, size_t columns_max) {
+  if (text_columns(text) <= columns_max) return text;
+  size_t columns = 0;
+  size_t at = 0;
+  for (; at < text.size(); at++)
+    if (!is_continuation(text[at]) && columns++ == columns_max - 3) break;
+  return text.substr(0, at) + "...";
+}
+
+}  // namespace trellis
