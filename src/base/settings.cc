@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/duration.h"
 
 namespace trellis {
 namespace {
@@ -24,6 +25,8 @@ constexpr std::string_view engine_words[] = {"rocksdb", "memory"};
 constexpr std::string_view durability_words[] = {"always", "everysec", "off"};
 constexpr std::string_view log_level_words[] = {"debug", "info", "warn", "error"};
 constexpr std::string_view log_format_words[] = {"text", "json"};
+
+constexpr std::string_view auth_words[] = {"loopback", "required"};
 
 constexpr SettingSpec specs_of_server[] = {
     {.name = "config",
@@ -51,6 +54,38 @@ constexpr SettingSpec specs_of_server[] = {
      .default_text = "256MiB",
      .help = "Memory for blocks read from disk",
      .min = 8 << 20},
+    {.name = "http",
+     .kind = SettingKind::endpoint,
+     .default_text = "127.0.0.1:7380",
+     .help = "Where HTTP is served: REST, PD's API, metrics"},
+    {.name = "auth",
+     .kind = SettingKind::choice,
+     .default_text = "loopback",
+     .help = "Who needs a token: all but callers on this machine, or everybody; with an admin "
+             "token everybody does",
+     .words = auth_words},
+    {.name = "admin-token-file",
+     .kind = SettingKind::file,
+     .default_text = "",
+     .help = "File with the token of the server's admin; made if it does not exist"},
+    {.name = "tls-cert",
+     .kind = SettingKind::file,
+     .default_text = "",
+     .help = "Certificate with its chain, PEM: serve HTTPS; loaded again when it changes"},
+    {.name = "tls-key",
+     .kind = SettingKind::file,
+     .default_text = "",
+     .help = "Private key of the certificate, PEM"},
+    {.name = "archive-retention",
+     .kind = SettingKind::duration,
+     .default_text = "7d",
+     .help = "How long an archived keyspace can be brought back before its data goes",
+     .max = 36'500ull * 24 * 3600 * 1000},
+    {.name = "gc-life-time",
+     .kind = SettingKind::duration,
+     .default_text = "1m",
+     .help = "How long garbage is kept at least",
+     .max = 36'500ull * 24 * 3600 * 1000},
     {.name = "log-level",
      .kind = SettingKind::choice,
      .default_text = "info",
@@ -417,6 +452,13 @@ std::string allowed_values(const SettingSpec& spec) {
   switch (spec.kind) {
     case SettingKind::text: return "any text";
     case SettingKind::path: return "a path";
+    case SettingKind::file: return "a path, or nothing";
+    case SettingKind::duration: {
+      std::string out = "a length of time such as 30d, 12h, 10m, 5s or 100ms";
+      if (spec.min > 0) out += ", at least " + duration_text(spec.min);
+      if (has_max) out += ", at most " + duration_text(spec.max);
+      return out;
+    }
     case SettingKind::size: {
       std::string out = "a size such as 512MiB";
       if (spec.min > 0) out += ", at least " + size_text(spec.min);
@@ -442,11 +484,20 @@ std::string to_string(const Endpoint& endpoint) {
 Result<SettingValue> parse_setting(const SettingSpec& spec, std::string_view text) {
   switch (spec.kind) {
     case SettingKind::text: return SettingValue(std::string(text));
+    case SettingKind::file:
+      if (text.empty()) return SettingValue(std::string());
+      [[fallthrough]];
     case SettingKind::path:
       // A NUL would cut the path short when the system gets it.
       if (text.empty() || text.find('\0') != std::string_view::npos)
         return invalid(fmt::format("{} is not a path", quote(text)));
       return SettingValue(std::string(text));
+    case SettingKind::duration: {
+      TRY_ASSIGN(const uint64_t ms, parse_duration_ms(text));
+      if (ms < spec.min || ms > spec.max)
+        return invalid(fmt::format("{} is not {}", quote(text), allowed_values(spec)));
+      return SettingValue(ms);
+    }
     case SettingKind::size:
     case SettingKind::number: return parse_quantity(spec, text);
     case SettingKind::choice: return parse_choice(spec, text);
@@ -479,6 +530,13 @@ Result<Settings> load_settings(const SettingInputs& inputs) {
       .engine = static_cast<EngineChoice>(number("engine")),
       .durability = static_cast<DurabilityChoice>(number("durability")),
       .cache_bytes = number("cache-bytes"),
+      .http = std::get<Endpoint>(find("http").value),
+      .auth = static_cast<AuthChoice>(number("auth")),
+      .admin_token_file = text("admin-token-file"),
+      .tls_cert = text("tls-cert"),
+      .tls_key = text("tls-key"),
+      .archive_retention_ms = number("archive-retention"),
+      .gc_life_time_ms = number("gc-life-time"),
       .log_level = static_cast<LogLevel>(number("log-level")),
       .log_format = static_cast<LogFormat>(number("log-format")),
       .config = find("config").text,

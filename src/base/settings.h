@@ -27,7 +27,9 @@ namespace trellis {
 enum class SettingKind : uint8_t {
   text,
   path,      // not empty
+  file,      // a path, or empty for none
   size,      // bytes: 4096, 64KiB, 1GiB, 2G (= 2GiB), 2GB (= 2,000,000,000)
+  duration,  // 30d, 12h, 10m, 5s, 100ms: in milliseconds, from min to max
   number,    // whole, from min to max
   choice,    // one of words
   yes_no,    // yes, true, on, 1, no, false, off, 0
@@ -67,7 +69,8 @@ struct Endpoint {
 };
 std::string to_string(const Endpoint& endpoint);
 
-// text and path: string. size and number: uint64_t. choice: uint64_t, the place in words.
+// text, path and file: string. size, duration and number: uint64_t. choice: uint64_t, the place in
+// words.
 using SettingValue = std::variant<std::string, uint64_t, bool, Endpoint>;
 
 // Pure. The message says what is wrong and what is allowed, but not where: the caller knows.
@@ -97,12 +100,20 @@ Result<std::vector<ResolvedSetting>> resolve_settings(std::span<const SettingSpe
 // The words in settings.cc have the order of these.
 enum class EngineChoice : uint8_t { rocksdb, memory };
 enum class DurabilityChoice : uint8_t { always, everysec, off };
+enum class AuthChoice : uint8_t { loopback, required };
 
 struct Settings {
   std::string data;
   EngineChoice engine;
   DurabilityChoice durability;
   uint64_t cache_bytes;
+  Endpoint http;
+  AuthChoice auth;
+  std::string admin_token_file;  // empty: none
+  std::string tls_cert;          // empty: no TLS
+  std::string tls_key;
+  uint64_t archive_retention_ms;
+  uint64_t gc_life_time_ms;
   LogLevel log_level;
   LogFormat log_format;
   std::string config;  // the file that was read; empty if none was

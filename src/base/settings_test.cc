@@ -59,6 +59,11 @@ TEST_F(SettingsTest, Defaults) {
   EXPECT_EQ(settings->engine, EngineChoice::rocksdb);
   EXPECT_EQ(settings->durability, DurabilityChoice::everysec);
   EXPECT_EQ(settings->cache_bytes, 256u << 20);
+  EXPECT_EQ(settings->http, (Endpoint{"127.0.0.1", 7380}));
+  EXPECT_EQ(settings->auth, AuthChoice::loopback);
+  EXPECT_EQ(settings->admin_token_file, "");
+  EXPECT_EQ(settings->archive_retention_ms, 7u * 24 * 3600 * 1000);
+  EXPECT_EQ(settings->gc_life_time_ms, 60'000u);
   EXPECT_EQ(settings->log_level, LogLevel::info);
   EXPECT_EQ(settings->log_format, LogFormat::text);
   EXPECT_EQ(settings->config, "");
@@ -68,6 +73,13 @@ TEST_F(SettingsTest, Defaults) {
             "engine = \"rocksdb\"  # default\n"
             "durability = \"everysec\"  # default\n"
             "cache-bytes = \"256MiB\"  # default\n"
+            "http = \"127.0.0.1:7380\"  # default\n"
+            "auth = \"loopback\"  # default\n"
+            "admin-token-file = \"\"  # default\n"
+            "tls-cert = \"\"  # default\n"
+            "tls-key = \"\"  # default\n"
+            "archive-retention = \"7d\"  # default\n"
+            "gc-life-time = \"1m\"  # default\n"
             "log-level = \"info\"  # default\n"
             "log-format = \"text\"  # default\n");
 }
@@ -82,6 +94,8 @@ TEST_F(SettingsTest, WordsMatchEnums) {
   EXPECT_EQ(with("durability", "always").durability, DurabilityChoice::always);
   EXPECT_EQ(with("durability", "everysec").durability, DurabilityChoice::everysec);
   EXPECT_EQ(with("durability", "off").durability, DurabilityChoice::off);
+  EXPECT_EQ(with("auth", "loopback").auth, AuthChoice::loopback);
+  EXPECT_EQ(with("auth", "required").auth, AuthChoice::required);
   EXPECT_EQ(with("log-level", "debug").log_level, LogLevel::debug);
   EXPECT_EQ(with("log-level", "info").log_level, LogLevel::info);
   EXPECT_EQ(with("log-level", "warn").log_level, LogLevel::warn);
@@ -101,21 +115,22 @@ TEST_F(SettingsTest, FlagThenVariableThenFileThenDefault) {
   EXPECT_EQ(settings->log_level, LogLevel::warn);
   EXPECT_EQ(settings->engine, EngineChoice::rocksdb);
   EXPECT_EQ(settings->config, path("trellis.toml"));
-  EXPECT_EQ(describe_settings(*settings), "config = " + quote(path("trellis.toml")) +
-                                              "  # default\n"
-                                              "data = \"g\"  # --data\n"
-                                              "engine = \"rocksdb\"  # default\n"
-                                              "durability = \"everysec\"  # default\n"
-                                              "cache-bytes = \"32MiB\"  # TRELLIS_CACHE_BYTES\n"
-                                              "log-level = \"warn\"  # " +
-                                              path("trellis.toml") +
-                                              ":4\n"
-                                              "log-format = \"text\"  # default\n");
-  std::vector<SettingSource> sources;
-  for (const ResolvedSetting& setting : settings->resolved) sources.push_back(setting.source);
+  const std::string described = describe_settings(*settings);
+  for (const std::string& line :
+       {"config = " + quote(path("trellis.toml")) + "  # default\n",
+        std::string("data = \"g\"  # --data\n"), std::string("engine = \"rocksdb\"  # default\n"),
+        std::string("cache-bytes = \"32MiB\"  # TRELLIS_CACHE_BYTES\n"),
+        "log-level = \"warn\"  # " + path("trellis.toml") + ":4\n"})
+    EXPECT_NE(described.find(line), std::string::npos) << line << "in\n" << described;
+  std::map<std::string_view, SettingSource> sources;
+  for (const ResolvedSetting& setting : settings->resolved)
+    sources[setting.spec->name] = setting.source;
   using enum SettingSource;
-  EXPECT_EQ(sources,
-            (std::vector{by_default, flag, by_default, by_default, variable, file, by_default}));
+  EXPECT_EQ(sources["config"], by_default);
+  EXPECT_EQ(sources["data"], flag);
+  EXPECT_EQ(sources["cache-bytes"], variable);
+  EXPECT_EQ(sources["log-level"], file);
+  EXPECT_EQ(sources["log-format"], by_default);
 }
 
 TEST_F(SettingsTest, ConfigNamesTheFile) {
@@ -180,7 +195,8 @@ TEST_F(SettingsTest, UnknownNamesAreRefusedWithAHint) {
             "trellis.toml:2: unknown setting \"cache_bytes\"; did you mean cache-bytes?");
   EXPECT_EQ(file_refusal("potatoes = 12"),
             "trellis.toml:1: unknown setting \"potatoes\"; the settings are data, engine, "
-            "durability, cache-bytes, log-level, log-format");
+            "durability, cache-bytes, http, auth, admin-token-file, tls-cert, tls-key, "
+            "archive-retention, gc-life-time, log-level, log-format");
   EXPECT_TRUE(file_refusal("[log]\nlevel = 'info'")
                   .starts_with("trellis.toml:1: unknown setting \"log\"; the settings are "));
   EXPECT_EQ(file_refusal("\"da\\nta\" = 'x'"),
@@ -353,6 +369,23 @@ TEST(ParseSetting, ChoiceYesNoTextAndPath) {
   EXPECT_EQ(std::get<std::string>(parse_setting(spec_of(SettingKind::text), "").value()), "");
   EXPECT_EQ(parse_refusal(spec_of(SettingKind::path), std::string_view("a\0b", 3)),
             "\"a\\x00b\" is not a path");
+}
+
+TEST(ParseSetting, Duration) {
+  const SettingSpec spec = spec_of(SettingKind::duration, 1'000, 3'600'000);
+  EXPECT_EQ(std::get<uint64_t>(parse_setting(spec, "10m").value()), 600'000u);
+  EXPECT_EQ(parse_refusal(spec, "999ms"),
+            "\"999ms\" is not a length of time such as 30d, 12h, 10m, 5s or 100ms, at least 1s, at "
+            "most 1h");
+  EXPECT_FALSE(parse_setting(spec, "61m").has_value());
+  EXPECT_FALSE(parse_setting(spec, "10").has_value());
+}
+
+TEST(ParseSetting, FileMayBeNone) {
+  const SettingSpec spec = spec_of(SettingKind::file);
+  EXPECT_EQ(std::get<std::string>(parse_setting(spec, "").value()), "");
+  EXPECT_EQ(std::get<std::string>(parse_setting(spec, "a").value()), "a");
+  EXPECT_FALSE(parse_setting(spec, std::string_view("a\0b", 3)).has_value());
 }
 
 TEST(ParseSetting, Endpoint) {
