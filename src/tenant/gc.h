@@ -7,8 +7,8 @@
 // Always g <= t <= every live b, and neither g nor t ever goes back. An advance of t goes as far as
 // the barriers let it: t' = max(t, min(target, barriers)).
 //
-// Points are PD's timestamps: unix milliseconds * 2^18 + a logical part. State lies under PD's paths,
-// in PD's forms:
+// Points are PD's timestamps: unix milliseconds * 2^18 + a logical part. State lies under PD's
+// paths, in PD's forms:
 //
 //   '/keyspaces/gc_safe_point/{id}'                     -> {"keyspace_id":1,"safe_point":7}
 //   '/keyspaces/tidb/{id}/tidb/store/gcworker/saved_safe_point' -> 7 in decimal
@@ -19,9 +19,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "map/map_handle.h"
@@ -64,32 +67,49 @@ struct GcExplanation {
   std::string text;  // "held at 2026-11-15T04:00:00Z by backup-7, 3 h old, 2.1 GiB waiting"
 };
 
-// Reasons: safe_point_back, safe_point_ahead_of_txn, safe_point_in_future, barrier_behind,
-// reserved_service, illegal_service, illegal_ttl, barrier_not_found, too_many_barriers.
+// Reasons: safe_point_back, safe_point_ahead_of_txn and barrier_behind (Code::refused: the state
+// does not allow it), safe_point_in_future, reserved_service, illegal_service and illegal_ttl
+// (Code::invalid), too_many_barriers (Code::too_large), barrier_not_found and keyspace_not_found
+// (Code::not_found). A tombstone counts as not found by what advances and sets. Its holds can still
+// be read and deleted: they hold its burial.
 //
 // Any thread.
 class Gc {
  public:
   Gc(MapHandle map, ChangeLog& changes) : map_(map), changes_(changes) {}
 
+  // t <= every barrier in it, whatever happens at the same time.
   Result<GcState> load(KeyspaceId keyspace);
+  // A target further in the future than a minute is refused: it is a mistake, and there is no way
+  // back.
   Result<Advance> advance_txn_safe_point(KeyspaceId keyspace, uint64_t target);
   Result<Advance> advance_gc_safe_point(KeyspaceId keyspace, uint64_t target);
   // Both, as far as the barriers let them; what the collector does. No error if it is behind.
   Result<GcState> advance_both(KeyspaceId keyspace, uint64_t target);
-  // New or again. `ttl_s` > 0; never_expires holds until deleted.
+  // New or again: up or down, never below t. `ttl_s` > 0; never_expires holds until deleted. It
+  // holds for ttl_s at least, and up to a second longer.
   Result<Barrier> set_barrier(KeyspaceId keyspace, std::string_view service, uint64_t safe_point,
                               uint64_t ttl_s, const Caller& caller);
   Result<Barrier> delete_barrier(KeyspaceId keyspace, std::string_view service,
                                  const Caller& caller);
   Result<GcExplanation> explain(KeyspaceId keyspace);
 
+  // Called, from any thread, after a hold was loosened under which garbage waits: the due index has
+  // an entry for it by then. `wake` must not block nor call the Gc; nullptr ends it.
+  void on_due(std::function<void()> wake);
+
  private:
+  struct BarrierChange;
+  Status change_barrier(const Scope& scope, BarrierChange& change,
+                        FunctionRef<Status(View&)> update);
+
   MapHandle map_;
   ChangeLog& changes_;
+  std::mutex wake_mutex_;
+  std::function<void()> wake_;
 };
 
-// Removes the GC state of a keyspace that is gone. For its burial.
+// Where the GC state of a keyspace lies: [begin, end) each. For its burial.
 void append_gc_intervals(KeyspaceId keyspace, std::vector<std::pair<Bytes, Bytes>>& intervals);
 
 }  // namespace trellis
