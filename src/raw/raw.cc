@@ -1,13 +1,13 @@
 #include "raw/raw.h"
 
 #include <fmt/format.h>
-#include <openssl/sha.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "codec/keyspace_keys.h"
 #include "codec/tenant_keys.h"
+#include "tenant/sha256.h"
 
 namespace trellis {
 namespace {
@@ -22,7 +22,7 @@ constexpr size_t portion_operations = 32;
 constexpr size_t scan_entries_extra = 1'000;
 constexpr size_t scan_bytes_extra = 1024 * 1024;
 
-constexpr size_t tag_bytes = 16;
+constexpr size_t tag_digits = 32;
 
 Bytes stored_key(KeyspaceId keyspace, ByteView key) { return encode(RawKey{keyspace, key}); }
 
@@ -297,11 +297,7 @@ class PageFilter {
 
 }  // namespace
 
-std::string raw_tag(ByteView value) {
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(value.data()), value.size(), digest);
-  return to_hex({reinterpret_cast<const char*>(digest), tag_bytes});
-}
+std::string raw_tag(ByteView value) { return to_hex(sha256(value)).substr(0, tag_digits); }
 
 // --- reads ---
 
