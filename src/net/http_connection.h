@@ -101,6 +101,8 @@ class HttpConnection {
   // `unsent_bytes`: of what was taken from output(), how much the kernel still holds.
   void tick(size_t unsent_bytes);
 
+  // Nothing is asked and nothing to be sent.
+  bool is_idle() const { return state_ == State::head && input_.empty() && output_.empty(); }
   bool is_over() const { return state_ == State::over; }
   bool is_broken() const { return is_broken_; }
 

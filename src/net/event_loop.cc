@@ -1,0 +1,109 @@
+#include "net/event_loop.h"
+
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/log.h"
+
+namespace trellis {
+
+void Mailbox::post(std::function<void()> function) {
+  const std::lock_guard lock(mutex_);
+  if (io_ == nullptr) return;
+  queue_.push_back(std::move(function));
+  // One wake-up for all that come before it is heard.
+  if (queue_.size() == 1) boost::asio::post(*io_, [self = shared_from_this()] { self->run(); });
+}
+
+void Mailbox::run() {
+  std::vector<std::function<void()>> functions;
+  {
+    const std::lock_guard lock(mutex_);
+    functions.swap(queue_);
+  }
+  for (const std::function<void()>& function : functions) function();
+}
+
+void Mailbox::close() {
+  std::vector<std::function<void()>> functions;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  io_ = nullptr;
+  functions.swap(queue_);
+}
+
+EventLoop::EventLoop(uint32_t sweep_ms)
+    : mailbox_(std::make_shared<Mailbox>(io_)),
+      guard_(io_.get_executor()),
+      timer_(io_),
+      sweep_ms_(sweep_ms) {}
+
+EventLoop::~EventLoop() {
+  mailbox_->close();
+  if (!thread_.joinable()) return;
+  io_.stop();  // only where a start failed half-way
+  thread_.join();
+}
+
+void EventLoop::start() {
+  sweep_later();
+  thread_ = std::thread([this] { run(); });
+}
+
+void EventLoop::run() {
+  while (true) {
+    try {
+      io_.run();
+      return;
+    } catch (const std::exception& error) {
+      log_error("an event handler threw", {{"what", error.what()}});
+    }
+  }
+}
+
+void EventLoop::finish() {
+  mailbox_->post([this] {
+    timer_.cancel();
+    guard_.reset();
+  });
+  thread_.join();
+  mailbox_->close();
+  ASSERT(members_.empty());
+}
+
+void EventLoop::sweep_later() {
+  timer_.expires_after(std::chrono::milliseconds(sweep_ms_));
+  timer_.async_wait([this](boost::system::error_code error) {
+    if (error) return;  // finish()
+    for_each(&LoopMember::tick);
+    if (guard_.owns_work()) sweep_later();
+  });
+}
+
+void EventLoop::add(std::shared_ptr<LoopMember> member) {
+  member->index_ = members_.size();
+  members_.push_back(std::move(member));
+}
+
+void EventLoop::remove(LoopMember& member) {
+  const size_t index = member.index_;
+  ASSERT(members_[index].get() == &member);
+  const std::shared_ptr<LoopMember> removed = std::move(members_[index]);
+  if (index + 1 < members_.size()) {
+    members_[index] = std::move(members_.back());
+    members_[index]->index_ = index;
+  }
+  members_.pop_back();
+}
+
+// From the end, because a member may remove itself and the last one takes its place.
+void EventLoop::for_each(void (LoopMember::*action)()) {
+  for (size_t i = members_.size(); i-- > 0;) {
+    const std::shared_ptr<LoopMember> member = members_[i];
+    (member.get()->*action)();
+  }
+}
+
+}  // namespace trellis
