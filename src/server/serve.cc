@@ -5,14 +5,23 @@
 
 #include <csignal>
 #include <memory>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "codec/local_keys.h"
 #include "codec/store_values.h"
 #include "engine/memory_engine.h"
-#include "map/transact.h"
+#include "map/map_handle.h"
+#include "net/http_server.h"
+#include "raw/raw.h"
+#include "rest/rest.h"
 #include "rocksdb_engine/rocksdb_engine.h"
+#include "server/admin_token.h"
+#include "tenant/collector.h"
+#include "tenant/gc.h"
+#include "tenant/keyspaces.h"
+#include "tenant/tokens.h"
 
 namespace trellis {
 namespace {
@@ -87,6 +96,94 @@ Status record_start(Transactor& transactor, const Clock& clock, Durability durab
       durability);
 }
 
+// Whether only programs of this machine reach it.
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+Result<RestOptions> rest_options(const Settings& settings, std::ostream& out) {
+  RestOptions options;
+  options.auth = settings.auth == AuthChoice::required ? RestOptions::Auth::required
+                                                       : RestOptions::Auth::loopback;
+  if (!settings.admin_token_file.empty()) {
+    TRY_ASSIGN(AdminToken token, load_admin_token(settings.admin_token_file));
+    if (token.is_new) fmt::print(out, "Made an admin token: {}\n", settings.admin_token_file);
+    options.admin_token = std::move(token.text);
+  }
+  if (options.admin_token.empty() && options.auth == RestOptions::Auth::required)
+    return Error{Code::invalid,
+                 "auth required: name an --admin-token-file, or nobody could do anything; it is "
+                 "made if it does not exist"};
+  if (options.admin_token.empty() && !is_loopback(settings.http.host))
+    return Error{Code::invalid,
+                 fmt::format("http {}: others reach it, so it needs an --admin-token-file; it is "
+                             "made if it does not exist",
+                             to_string(settings.http))};
+  return options;
+}
+
+Result<HttpServerOptions> http_options(const Settings& settings, Registry& metrics) {
+  if (settings.tls_cert.empty() != settings.tls_key.empty())
+    return Error{Code::invalid, "tls-cert and tls-key go together: set both or none"};
+  HttpServerOptions options;
+  const bool tls = !settings.tls_cert.empty();
+  options.listeners = {{settings.http.host, settings.http.port, tls}};
+  if (tls) options.tls = TlsFiles{settings.tls_cert, settings.tls_key};
+  options.metrics = &metrics;
+  options.error_response = error_response;
+  options.failure_response = failure_response;
+  return options;
+}
+
+// Everything that stands on one store, in the order in which it is built; it is taken down in the
+// opposite one.
+class Service {
+ public:
+  Service(Engine& engine, Clock& clock, const Settings& settings)
+      : clock_(clock),
+        transactor_(engine, clock),
+        map_{engine, transactor_, clock, durability_of(settings.durability)} {}
+
+  Status start(const Settings& settings, std::ostream& out) {
+    TRY(record_start(transactor_, clock_, map_.durability));
+    TRY_ASSIGN(RestOptions rest, rest_options(settings, out));
+    TRY_ASSIGN(keyspaces_,
+               Keyspaces::open(map_, {.archive_retention_ms = settings.archive_retention_ms}));
+    tokens_.emplace(map_, keyspaces_->changes());
+    gc_.emplace(map_, keyspaces_->changes());
+    collector_.emplace(*keyspaces_, *gc_,
+                       CollectorOptions{.gc_life_time_ms = settings.gc_life_time_ms});
+    collector_->own(Model::raw, raw_);
+    keyspaces_->on_due([this] { collector_->wake(); });
+    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, rest});
+    TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
+    TRY_ASSIGN(HttpServerOptions http, http_options(settings, metrics_));
+    TRY_ASSIGN(http_, HttpServer::start(std::move(router), std::move(http), clock_));
+    collector_->start();
+    return {};
+  }
+
+  uint16_t http_port() const { return http_->ports().at(0); }
+
+  void stop() {
+    http_->stop();
+    collector_->stop();
+  }
+
+ private:
+  Clock& clock_;
+  Transactor transactor_;
+  const MapHandle map_;
+  Registry metrics_;
+  Raw raw_;
+  std::unique_ptr<Keyspaces> keyspaces_;
+  std::optional<Tokens> tokens_;
+  std::optional<Gc> gc_;
+  std::optional<Collector> collector_;
+  std::optional<RestContext> context_;
+  std::unique_ptr<HttpServer> http_;
+};
+
 }  // namespace
 
 Status serve(const Settings& settings, std::ostream& out) {
@@ -98,17 +195,20 @@ Status serve(const Settings& settings, std::ostream& out) {
   auto store = open_store(settings, clock);
   if (!store) return std::move(store).error();
   {
-    Transactor transactor(*store->engine, clock);
-    TRY(record_start(transactor, clock, durability_of(settings.durability)));
+    Service service(*store->engine, clock, settings);
+    TRY(service.start(settings, out));
+    const Endpoint http{settings.http.host, service.http_port()};
     fmt::print(out,
                "Trellis is up.\n"
                "  data        {}\n"
                "  durability  {}\n"
-               "  listens     nowhere yet: this version has no network interfaces\n"
+               "  http        {}://{}\n"
                "Ctrl-C stops it.\n",
-               store->description, setting_text(settings, "durability"));
+               store->description, setting_text(settings, "durability"),
+               settings.tls_cert.empty() ? "http" : "https", to_string(http));
     out.flush();
     log_info("stopping", {{"signal", stop.wait()}});
+    service.stop();
   }
   store->engine.reset();
   fmt::print(out, "Closed cleanly.\n");

@@ -28,7 +28,10 @@ class Server:
     """A running `trellis serve`, up when entered."""
 
     def __init__(self, *arguments, cwd=None, **environment):
-        self.arguments = [BINARY, "serve", *map(str, arguments)]
+        arguments = list(map(str, arguments))
+        if "--http" not in arguments:  # tests run side by side
+            arguments += ["--http", "127.0.0.1:0"]
+        self.arguments = [BINARY, "serve", *arguments]
         self.environment = clean_environment(**environment)
         self.cwd = cwd
         self.banner = []
@@ -42,6 +45,11 @@ class Server:
             if "Ctrl-C" in line:
                 return self
         raise AssertionError(f"server did not come up: {self.process.stderr.read()}")
+
+    @property
+    def url(self):
+        """Where HTTP is served: http://127.0.0.1:PORT."""
+        return next(line.split()[1] for line in self.banner if line.startswith("  http "))
 
     def stop(self, how=signal.SIGINT):
         """Returns (exit code, the rest of stdout, stderr)."""
