@@ -1,0 +1,301 @@
+#include "tenant/collector.h"
+
+#include <future>
+#include <set>
+
+#include "support/tenant_fixture.h"
+#include "tenant/tokens.h"
+
+namespace trellis {
+namespace {
+
+constexpr uint64_t second_ms = 1'000;
+constexpr uint64_t hour_ms = 3'600'000;
+
+// A model whose garbage is one raw key per note.
+class KeyRemover final : public GarbageOwner {
+ public:
+  Result<bool> collect(Tenant& tenant, uint64_t due_ms, ByteView target) override {
+    const Bytes key = encode(RawKey{tenant.id(), target});
+    TRY(tenant.collect(Model::raw, Scope::in(tenant.id()).exclusive(key),
+                       [&](CountedView& view) -> Status {
+                         Value old;
+                         TRY(view.get(key, old));
+                         if (old.found()) view.count_keys(-1);
+                         view.remove(key, old);
+                         view.forget_garbage(due_ms, target);
+                         return {};
+                       }));
+    collected_.emplace(target);
+    return true;
+  }
+  std::set<Bytes> collected_;
+};
+
+class CollectorTest : public TenantFixture {
+ protected:
+  void SetUp() override {
+    TenantFixture::SetUp();
+    restart();
+  }
+
+  void restart(KeyspacesOptions options = {}, CollectorOptions collecting = {}) {
+    collector_.reset();
+    gc_.reset();
+    open(options);
+    gc_.emplace(map_, keyspaces_->changes());
+    collector_.emplace(*keyspaces_, *gc_, collecting);
+    collector_->own(Model::raw, owner_);
+  }
+
+  // Until nothing is due. Returns how many steps worked.
+  int collect() {
+    for (int steps = 0;; steps++) {
+      const auto next_ms = collector_->step();
+      EXPECT_OK(next_ms);
+      if (!next_ms || !*next_ms || **next_ms > 0) return steps;
+      if (steps > 10'000) ADD_FAILURE() << "never done";
+      if (steps > 10'000) return steps;
+    }
+  }
+
+  Status leave(Tenant& tenant, ByteView target) {
+    return tenant.write(writer, Model::raw, Scope::in(tenant.id()), [&](CountedView& view) {
+      view.leave_garbage(clock_.unix_ms(), target, 100);
+      return Status();
+    });
+  }
+
+  size_t due_entries() { return entries_in("\x04/keyspaces/due/", "\x04/keyspaces/due0"); }
+
+  void archive(const std::string& name) {
+    ASSERT_OK(keyspaces_->set_state(name, KeyspaceState::disabled, root));
+    ASSERT_OK(keyspaces_->set_state(name, KeyspaceState::archived, root));
+  }
+  void bury(const std::string& name) {
+    archive(name);
+    ASSERT_OK(keyspaces_->set_state(name, KeyspaceState::tombstone, root));
+  }
+
+  KeyRemover owner_;
+  std::optional<Gc> gc_;
+  std::optional<Collector> collector_;
+};
+INSTANTIATE_TEST_SUITE_P(BothWays, CollectorTest, testing::Values(Way::latched, Way::expecting),
+                         way_name);
+
+TEST_P(CollectorTest, CollectsAfterTheLifeTime) {
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  ASSERT_OK(put(*tenant, writer, "a", "1"));
+  ASSERT_OK(leave(*tenant, "a"));
+  collect();
+  EXPECT_TRUE(owner_.collected_.empty());
+  clock_.advance_ms(59 * second_ms);
+  collect();
+  EXPECT_TRUE(owner_.collected_.empty());
+  clock_.advance_ms(2 * second_ms);
+  collect();
+  EXPECT_EQ(owner_.collected_, (std::set<Bytes>{"a"}));
+  EXPECT_EQ(due_entries(), 0u);
+  EXPECT_EQ(tenant->figures().value(), Figures());
+  EXPECT_EQ(recount(memory_, tenant->id()).value(), Figures());
+  EXPECT_GE(gc_->load(tenant->id()).value().gc_safe_point, timestamp_at_ms(start_ms));
+}
+
+TEST_P(CollectorTest, ABarrierHoldsItAndExplainsItself) {
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  ASSERT_OK(gc_->set_barrier(tenant->id(), "backup-7", timestamp_at_ms(start_ms), 7'200, root));
+  clock_.advance_ms(second_ms);
+  ASSERT_OK(leave(*tenant, "a"));
+  clock_.advance_ms(hour_ms);
+  collect();
+  EXPECT_TRUE(owner_.collected_.empty());
+  const auto why = gc_->explain(tenant->id());
+  ASSERT_OK(why);
+  EXPECT_EQ(why->held_by.value().service, "backup-7");
+  EXPECT_EQ(why->waiting_bytes, 100u);
+  EXPECT_NE(why->text.find("backup-7"), std::string::npos) << why->text;
+  EXPECT_EQ(due_entries(), 1u);
+  // Lifted: the collector hears of it at once.
+  ASSERT_OK(gc_->delete_barrier(tenant->id(), "backup-7", root));
+  collect();
+  EXPECT_EQ(owner_.collected_.size(), 1u);
+  collect();
+  clock_.advance_ms(hour_ms);
+  collect();
+  EXPECT_EQ(due_entries(), 0u);
+}
+
+TEST_P(CollectorTest, AnExpiredBarrierHoldsNothing) {
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  ASSERT_OK(gc_->set_barrier(tenant->id(), "backup-7", timestamp_at_ms(start_ms), 600, root));
+  ASSERT_OK(leave(*tenant, "a"));
+  clock_.advance_ms(300 * second_ms);
+  collect();
+  EXPECT_TRUE(owner_.collected_.empty());
+  clock_.advance_ms(301 * second_ms);
+  collect();
+  EXPECT_EQ(owner_.collected_.size(), 1u);
+}
+
+TEST_P(CollectorTest, ManyNotesInSlices) {
+  restart({}, {.slice_notes = 10});
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  for (int i = 0; i < 95; i++) {
+    ASSERT_OK(leave(*tenant, std::to_string(i)));
+    clock_.advance_ms(7 * second_ms);
+  }
+  clock_.advance_ms(hour_ms);
+  EXPECT_GE(collect(), 10);
+  EXPECT_EQ(owner_.collected_.size(), 95u);
+  EXPECT_EQ(due_entries(), 0u);
+  EXPECT_EQ(entries_of(tenant->id()), entries_in(Bytes("x\0\0\1k", 5), Bytes("x\0\0\1l", 5)));
+}
+
+TEST_P(CollectorTest, ArchivedRetiresAndIsPurged) {
+  restart({.archive_retention_ms = hour_ms}, {.slice_entries = 100});
+  const KeyspaceId id = make("shop").value().id;
+  const KeyspaceId neighbour = make("next").value().id;
+  Tokens tokens(map_, keyspaces_->changes());
+  ASSERT_OK(tokens.create(id, Role::read, "ci", 0, root));
+  for (const char* name : {"shop", "next"}) {
+    const auto tenant = keyspaces_->tenant(name).value();
+    for (int i = 0; i < 1'000; i++)
+      ASSERT_OK(put(*tenant, writer, std::to_string(i), std::string(20, 'x')));
+    ASSERT_OK(leave(*tenant, "0"));
+  }
+  const size_t neighbours = entries_of(neighbour);
+  archive("shop");
+  EXPECT_EQ(keyspaces_->load(id).value().retire_at_ms, clock_.unix_ms() + hour_ms);
+  clock_.advance_ms(hour_ms - 1);
+  collect();
+  EXPECT_EQ(keyspaces_->load(id).value().state, KeyspaceState::archived);
+  clock_.advance_ms(1);
+  ASSERT_EQ(collector_->step().value(), 0u);
+  EXPECT_EQ(keyspaces_->load(id).value().state, KeyspaceState::tombstone);
+  EXPECT_REASON(keyspaces_->load("shop"), Code::not_found, "keyspace_not_found");
+
+  ASSERT_EQ(collector_->step().value(), 0u);
+  ASSERT_EQ(collector_->step().value(), 0u);
+  const auto under_way = load_purge(memory_, id).value().value();
+  EXPECT_EQ(under_way.finished_ms, 0u);
+  EXPECT_GT(under_way.bytes_total, 20'000u);
+  collect();
+  const auto done = load_purge(memory_, id).value().value();
+  EXPECT_GT(done.finished_ms, 0u);
+  EXPECT_EQ(done.bytes_done, done.bytes_total);
+  EXPECT_EQ(entries_of(id), 0u);
+  EXPECT_EQ(entries_of(neighbour), neighbours - 2);  // its note and the key it named
+  EXPECT_TRUE(tokens.list(id).value_or(std::vector<Token>()).empty());
+  EXPECT_EQ(due_entries(), 0u);
+
+  // What is left keeps the id from being given again, and is not listed.
+  EXPECT_GT(keyspaces_->load(id).value().purged_at_s, 0u);
+  EXPECT_EQ(keyspaces_->list(KeyspaceId{0}, 100).value().keyspaces.size(), 2u);
+  EXPECT_REASON(
+      keyspaces_->create({.name = "x", .id = id.value, .config = {}, .request_id = {}}, root),
+      Code::exists, "keyspace_exists");
+  EXPECT_NE(make("shop").value().id, id);
+}
+
+TEST_P(CollectorTest, UndoKeepsEverything) {
+  restart({.archive_retention_ms = hour_ms});
+  const KeyspaceId id = make("shop").value().id;
+  ASSERT_OK(put(*keyspaces_->tenant("shop").value(), writer, "k", "v"));
+  archive("shop");
+  clock_.advance_ms(hour_ms - 1);
+  ASSERT_OK(keyspaces_->set_state("shop", KeyspaceState::disabled, root));
+  EXPECT_EQ(keyspaces_->load(id).value().retire_at_ms, 0u);
+  clock_.advance_ms(10 * hour_ms);
+  collect();
+  EXPECT_EQ(due_entries(), 0u);
+  EXPECT_EQ(keyspaces_->load(id).value().state, KeyspaceState::disabled);
+  EXPECT_GT(entries_of(id), 0u);
+}
+
+TEST_P(CollectorTest, ABarrierHoldsABurial) {
+  const KeyspaceId id = make("shop").value().id;
+  ASSERT_OK(put(*keyspaces_->tenant("shop").value(), writer, "k", "v"));
+  ASSERT_OK(gc_->set_barrier(id, "backup-7", timestamp_at_ms(start_ms), 7'200, root));
+  bury("shop");
+  collect();
+  EXPECT_EQ(load_purge(memory_, id).value().value().blocker, "backup-7");
+  EXPECT_GT(entries_of(id), 0u);
+  clock_.advance_ms(7'201 * second_ms);
+  collect();
+  EXPECT_EQ(entries_of(id), 0u);
+  EXPECT_EQ(load_purge(memory_, id).value().value().blocker, "");
+}
+
+// A long burial does not hold up the garbage of others.
+TEST_P(CollectorTest, EntriesTakeTurns) {
+  restart({}, {.slice_entries = 10});
+  ASSERT_OK(make("big"));
+  ASSERT_OK(make("small"));
+  const auto big = keyspaces_->tenant("big").value();
+  for (int i = 0; i < 1'000; i++) ASSERT_OK(put(*big, writer, std::to_string(i), "v"));
+  ASSERT_OK(leave(*keyspaces_->tenant("small").value(), "a"));
+  bury("big");
+  clock_.advance_ms(hour_ms);
+  for (int i = 0; i < 10; i++) ASSERT_OK(collector_->step());
+  EXPECT_EQ(owner_.collected_.size(), 1u);
+  EXPECT_GT(entries_of(big->id()), 500u);
+}
+
+TEST_P(CollectorTest, IdleKeyspacesCostNothing) {
+  for (int i = 0; i < 100; i++) ASSERT_OK(make("k" + std::to_string(i)));
+  EXPECT_EQ(due_entries(), 0u);
+  EXPECT_EQ(collector_->step().value(), std::nullopt);
+}
+
+// Crashes anywhere: every step is repeated until it works, and the result is the same.
+TEST_P(CollectorTest, SurvivesFaults) {
+  const KeyspaceId id = make("shop").value().id;
+  const KeyspaceId other = make("other").value().id;
+  FaultyEngine faulty(memory_, {.seed = 3,
+                                .fail_read_one_in = 20,
+                                .fail_commit_one_in = 10,
+                                .conflict_one_in = 10,
+                                .maybe_one_in = 10});
+  for (const char* name : {"shop", "other"}) {
+    const auto tenant = keyspaces_->tenant(name).value();
+    for (int i = 0; i < 300; i++) ASSERT_OK(put(*tenant, writer, std::to_string(i), "value"));
+    for (int i = 0; i < 100; i++) ASSERT_OK(leave(*tenant, std::to_string(i)));
+  }
+  bury("shop");
+  clock_.advance_ms(hour_ms);
+  Transactor transactor(faulty, clock_, {.way = GetParam(), .check_scope = true});
+  const MapHandle map{faulty, transactor, clock_};
+  Result<std::unique_ptr<Keyspaces>> keyspaces = Keyspaces::open(map);
+  while (!keyspaces) keyspaces = Keyspaces::open(map);
+  Gc gc(map, (*keyspaces)->changes());
+  Collector collector(**keyspaces, gc, {.slice_notes = 7, .slice_entries = 20});
+  collector.own(Model::raw, owner_);
+  for (int i = 0; i < 10'000 && due_entries() > 0; i++) discard(collector.step());
+  EXPECT_EQ(due_entries(), 0u);
+  EXPECT_EQ(entries_of(id), 0u);
+  EXPECT_EQ(recount(memory_, other).value(), stored_figures(memory_, other).value());
+  EXPECT_EQ(recount(memory_, other).value().keys, 200);
+  EXPECT_GT(faulty.counts().maybes_applied, 0u);
+}
+
+TEST_P(CollectorTest, TheThreadWakesUp) {
+  ASSERT_OK(make("shop"));
+  ASSERT_OK(put(*keyspaces_->tenant("shop").value(), writer, "k", "v"));
+  std::promise<void> purged;
+  const auto subscription = keyspaces_->changes().subscribe([&] {
+    if (keyspaces_->changes().read(0, 1'000).value().back().action == "purge") purged.set_value();
+  });
+  keyspaces_->on_due([&] { collector_->wake(); });
+  collector_->start();
+  bury("shop");
+  EXPECT_EQ(purged.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  collector_->stop();
+}
+
+}  // namespace
+}  // namespace trellis
