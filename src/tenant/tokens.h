@@ -6,8 +6,8 @@
 //   04 '/keyspaces/token/' keyspace '/' token id -> | 01 | Token of keyspace.proto |
 //
 // A token is shown once, when it is made; stored is the SHA-256 of its secret, which needs no salt
-// and no slowness because the secret is random. A check is one read of the map, so that a token that
-// was revoked is dead for every server and connection with its next operation.
+// and no slowness because the secret is random. A check is one read of the map, so that a token
+// that was revoked is dead for every server and connection with its next operation.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ namespace trellis {
 struct Token {
   std::string id;
   Role role = Role::read;
-  std::string label;          // for people: "ci", "grafana"
+  std::string label;  // for people: "ci", "grafana"
   uint64_t created_at_ms = 0;
   uint64_t expires_at_ms = 0;  // 0: never
 };
@@ -35,8 +35,9 @@ struct Identity {
   Caller caller;
 };
 
-// Reasons: bad_token (unknown, revoked or not a token), token_expired, token_not_found,
-// too_many_tokens, illegal_token.
+// Reasons: bad_token (unknown, revoked or not a token) and token_expired (Code::denied),
+// token_not_found and keyspace_not_found (Code::not_found), too_many_tokens (Code::too_large),
+// illegal_token (Code::invalid).
 //
 // Any thread.
 class Tokens {
@@ -47,12 +48,16 @@ class Tokens {
     Token token;
     std::string secret;  // the whole text, for the only time
   };
-  // REQUIRES: the keyspace exists; it is checked in the same transaction.
+  // The role is at most admin; the label printable UTF-8 of up to label_bytes_max; expires_at_ms in
+  // the future, or 0. A tombstone counts as not found.
   Result<Made> create(KeyspaceId keyspace, Role role, std::string_view label,
                       uint64_t expires_at_ms, const Caller& caller);
+  // In the order of their ids, expired ones too.
   Result<std::vector<Token>> list(KeyspaceId keyspace);
   Status revoke(KeyspaceId keyspace, std::string_view token_id, const Caller& caller);
 
+  // Any bytes. Every token that is refused is refused with the same words, unless it has expired.
+  // Whether the keyspace serves is asked elsewhere (Tenant::admit).
   Result<Identity> authenticate(std::string_view text);
 
  private:
