@@ -14,11 +14,6 @@ LatchTable::Held::Held(LatchTable& table, const Scope& scope) {
   if (scope.keyspace()) {
     const bool exclusive = scope.keyspace_mode() == Scope::Mode::exclusive;
     latches_.push_back({&table.keyspaces_[scope.keyspace()->value % keyspace_stripes], exclusive});
-    // Who holds the keyspace alone shares it with nobody who could hold a granule of it.
-    if (exclusive) {
-      lock(latches_[0]);
-      return;
-    }
   }
   const size_t first_granule = latches_.size();
   for (const Scope::Lock& wanted : scope.locks()) {

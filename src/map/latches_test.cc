@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "codec/keyspace_keys.h"
+#include "codec/system_keys.h"
 
 namespace trellis {
 namespace {
@@ -46,15 +47,22 @@ TEST(Latches, ExclusiveKeepsOthersOutSharedDoesNot) {
   read.shared(raw_key(1));
   const Scope all = Scope::all_of(ks);
   const Scope neighbour = Scope::all_of(KeyspaceId{8});
+  // The same system key, named by somebody who holds a keyspace alone and by somebody else.
+  const Bytes system_key = encode(KeyspaceRevisionKey{});
+  Scope alone = Scope::all_of(ks);
+  alone.exclusive(system_key);
+  Scope system = Scope::system();
+  system.exclusive(system_key);
 
   struct Case {
     const Scope& held;
     const Scope& wanted;
     bool free;
   };
-  const Case cases[] = {{write, write, false}, {write, read, false},     {read, write, false},
-                        {read, read, true},    {all, read, false},       {read, all, false},
-                        {all, all, false},     {write, neighbour, true}, {all, neighbour, true}};
+  const Case cases[] = {{write, write, false},  {write, read, false},     {read, write, false},
+                        {read, read, true},     {all, read, false},       {read, all, false},
+                        {all, all, false},      {write, neighbour, true}, {all, neighbour, true},
+                        {alone, system, false}, {system, alone, false}};
   for (const Case& c : cases) {
     std::optional<LatchTable::Held> held;
     held.emplace(table, c.held);

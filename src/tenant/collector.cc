@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "base/log.h"
-#include "codec/counter_value.h"
 #include "codec/keyspace_keys.h"
 #include "keyspace.pb.h"
 #include "tenant/stored_message.h"
@@ -49,12 +48,14 @@ std::optional<std::pair<Bytes, Bytes>> interval_at(KeyspaceId keyspace, ByteView
   return std::nullopt;
 }
 
-Bytes notes_begin(KeyspaceId keyspace) {
+Bytes model_prefix(KeyspaceId keyspace, char tag) {
   Bytes prefix;
   append_keyspace_prefix(prefix, KeyMode::txn, keyspace);
-  prefix.push_back('g');
+  prefix.push_back(tag);
   return prefix;
 }
+Bytes notes_begin(KeyspaceId keyspace) { return model_prefix(keyspace, 'g'); }
+Bytes counters_begin(KeyspaceId keyspace) { return model_prefix(keyspace, 'k'); }
 
 }  // namespace
 
@@ -286,20 +287,36 @@ Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
     return {};
   }
   const auto& [begin, end] = *interval;
+  std::array<Figures, std::size(model_words)> removed{};
+  const auto count = [&](ByteView key, ByteView value) {
+    if (const auto entry = counted(key, value)) {
+      Figures& of_model = removed[static_cast<size_t>(entry->model)];
+      of_model.bytes += entry->figures.bytes;
+      of_model.keys += entry->figures.keys;
+      progress.entries_done++;
+      progress.bytes_done += static_cast<uint64_t>(entry->figures.bytes);
+    }
+    return Visit::go_on;
+  };
   TRY_ASSIGN(const ScanPage page, map_.engine.scan({.begin = begin,
                                                     .end = end,
                                                     .entries_max = options_.slice_entries,
                                                     .bytes_max = options_.slice_bytes},
-                                                   [&](ByteView key, ByteView value) {
-                                                     if (is_counter_key(key)) return Visit::go_on;
-                                                     progress.entries_done++;
-                                                     progress.bytes_done +=
-                                                         key.size() + value.size();
-                                                     return Visit::go_on;
-                                                   }));
+                                                   count));
   progress.cursor = page.resume.value_or(end);
   return store_progress(entry.keyspace, progress, [&](View& view) {
-    if (page.entries > 0) view.remove_range(begin, progress.cursor);
+    if (page.entries == 0) return;
+    view.remove_range(begin, progress.cursor);
+    // The counters come last in the order of keys: with them goes what they would be left to count.
+    if (ByteView(progress.cursor) > ByteView(counters_begin(entry.keyspace))) return;
+    for (size_t i = 0; i < removed.size(); i++) {
+      const auto model = static_cast<Model>(i);
+      if (removed[i].bytes != 0)
+        view.add(encode(CounterKey{entry.keyspace, model, CounterName::bytes, 0}),
+                 -removed[i].bytes);
+      if (removed[i].keys != 0)
+        view.add(encode(CounterKey{entry.keyspace, model, CounterName::keys, 0}), -removed[i].keys);
+    }
   });
 }
 

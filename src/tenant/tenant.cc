@@ -94,14 +94,30 @@ Result<Figures> stored_figures(Engine& engine, KeyspaceId keyspace) {
   return figures;
 }
 
+std::optional<Counted> counted(ByteView key, ByteView value) {
+  if (is_counter_key(key)) return std::nullopt;
+  Counted entry{.model = Model::raw,
+                .figures = {.bytes = static_cast<int64_t>(key.size() + value.size())}};
+  if (key[0] != 'x') {
+    entry.figures.keys = 1;
+  } else if (const auto note = decode<GarbageKey>(key)) {
+    entry.model = note->model;
+  } else {
+    for (size_t i = 0; i < std::size(model_words); i++)
+      if (key.substr(4).starts_with(model_words[i].bytes)) entry.model = static_cast<Model>(i);
+  }
+  return entry;
+}
+
 Result<Figures> recount(Engine& engine, KeyspaceId keyspace) {
   Figures figures;
   for (const KeyMode mode : {KeyMode::raw, KeyMode::txn}) {
     const auto [begin, end] = keyspace_interval(mode, keyspace);
     TRY(scan_all(engine, begin, end, [&](ByteView key, ByteView value) {
-      if (is_counter_key(key)) return;
-      figures.bytes += static_cast<int64_t>(key.size() + value.size());
-      if (mode == KeyMode::raw) figures.keys++;
+      if (const auto entry = counted(key, value)) {
+        figures.bytes += entry->figures.bytes;
+        figures.keys += entry->figures.keys;
+      }
     }));
   }
   return figures;

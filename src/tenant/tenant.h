@@ -81,7 +81,13 @@ inline constexpr ByteView due_entry_value = "\x01";
 
 // What all counters of a keyspace hold, summed.
 Result<Figures> stored_figures(Engine& engine, KeyspaceId keyspace);
-// The same by looking at every entry; the keys are those of the raw model. For checking.
+// What one stored entry counts for; absent: nothing, it is a counter.
+struct Counted {
+  Model model;
+  Figures figures;
+};
+std::optional<Counted> counted(ByteView key, ByteView value);
+// The same as the counters, by looking at every entry. For checking.
 Result<Figures> recount(Engine& engine, KeyspaceId keyspace);
 
 // Any thread.
