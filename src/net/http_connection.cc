@@ -156,15 +156,16 @@ bool HttpConnection::take_head() {
     has_skipped_line_ = true;
     searched_bytes_ = 0;
   }
-  const ByteView in = input_.data();
+  // Never looks further than it may: what it says must not depend on how much is there already.
+  const ByteView in = input_.data().substr(0, context_.options.header_bytes_max);
   const std::optional<size_t> head_bytes = find_head_end(in, searched_bytes_);
-  std::optional<HttpProblem> problem =
-      head_bytes.has_value() ? check_head_size(in, *head_bytes) : check_partial_head(in);
-  current_ = {.started_us = now_us_};
+  std::optional<HttpProblem> problem = check_first_line(in);
+  if (!problem.has_value() && !head_bytes.has_value()) problem = check_head_size(in);
   if (!problem.has_value() && !head_bytes.has_value()) {
     if (has_end_ || is_stopping_) end(false);
     return false;
   }
+  current_ = {.started_us = now_us_};
   if (!problem.has_value()) {
     request_.peer = *peer_;
     problem = parser_.parse_head(in.substr(0, *head_bytes), request_, current_.framing);
@@ -180,20 +181,17 @@ bool HttpConnection::take_head() {
 
 // What can be said before the header is complete, so that who does not speak HTTP need not wait for
 // the time-out.
-std::optional<HttpProblem> HttpConnection::check_partial_head(ByteView in) const {
+std::optional<HttpProblem> HttpConnection::check_first_line(ByteView in) const {
   if (in.empty() || (in == "\r" && !has_skipped_line_)) return std::nullopt;
   const size_t line_end = in.find('\n');
   const bool is_line = line_end == ByteView::npos || (line_end > 0 && in[line_end - 1] == '\r');
-  if (!is_token_char(in[0]) || !is_line) return HttpProblem{400, "this is not HTTP"};
-  return check_head_size(in, in.size() + 1);
+  if (is_token_char(in[0]) && is_line) return std::nullopt;
+  return HttpProblem{400, "this is not HTTP"};
 }
 
-std::optional<HttpProblem> HttpConnection::check_head_size(ByteView in, size_t head_bytes) const {
-  const size_t bytes_max = context_.options.header_bytes_max;
-  if (head_bytes <= bytes_max) return std::nullopt;
-  if (in.substr(0, bytes_max).find('\n') == ByteView::npos) {
-    return HttpProblem{414, "the request line is too long"};
-  }
+std::optional<HttpProblem> HttpConnection::check_head_size(ByteView in) const {
+  if (in.size() < context_.options.header_bytes_max) return std::nullopt;
+  if (in.find('\n') == ByteView::npos) return HttpProblem{414, "the request line is too long"};
   return HttpProblem{431, "the header is too long"};
 }
 
@@ -298,9 +296,12 @@ bool HttpConnection::take_body() {
   while (!current_.is_body_done && !is_stuck) {
     if (is_streamed && piece_.size() >= piece_bytes_max) break;
     BodyStep step;
-    if (!input_.empty()) step = parser_.parse_body(input_.data());
+    // The lines around chunks have a limit, and it must not depend on how much is there already.
+    const ByteView in = input_.data().substr(
+        0, current_.framing.is_chunked ? chunk_line_bytes_max : body_input_bytes_max);
+    if (!in.empty()) step = parser_.parse_body(in);
     is_stuck = step.consumed == 0 && !step.is_done;
-    if (is_stuck && !step.problem.has_value() && input_.size() >= chunk_line_bytes_max) {
+    if (is_stuck && !step.problem.has_value() && in.size() == chunk_line_bytes_max) {
       step.problem = HttpProblem{400, "the line before a chunk, or a trailer, is too long"};
     }
     if (step.problem.has_value()) {

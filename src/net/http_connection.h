@@ -128,8 +128,8 @@ class HttpConnection {
 
   // state head
   bool take_head();
-  std::optional<HttpProblem> check_partial_head(ByteView in) const;
-  std::optional<HttpProblem> check_head_size(ByteView in, size_t head_bytes) const;
+  std::optional<HttpProblem> check_first_line(ByteView in) const;
+  std::optional<HttpProblem> check_head_size(ByteView in) const;
   bool start_request(size_t head_bytes);
   bool answer_unrouted(const Router::Match& match, size_t head_bytes);
   bool handle_inline(const Route& route, size_t head_bytes, size_t body_bytes);

@@ -122,7 +122,7 @@ std::optional<HttpProblem> put_head(Parser<is_request>& parser, ByteView head) {
   const size_t consumed = parser.put({head.data(), head.size()}, error);
   parser.in_trailers = true;  // what fields come now
   if (error == http::error::bad_version && has_http_version(head)) {
-    return HttpProblem{505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+    return HttpProblem{505, "only HTTP/1.0 and 1.1 are spoken here"};
   }
   if (error) return problem_of(error);
   if (consumed != head.size() || !parser.is_header_done()) return problem_of({});
