@@ -44,6 +44,17 @@ function(protobuf_messages module name)
   target_include_directories(${module} SYSTEM PRIVATE ${folder})
 endfunction()
 
+# Makes the text of src/MODULE/FILE a part of the program: MODULE's .cc files include "FILE.inc",
+# which is a string literal.
+function(embed_text module file)
+  set(source ${CMAKE_SOURCE_DIR}/src/${module}/${file})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(READ ${source} text)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/embedded/${module}/${file}.inc
+       CONTENT "R\"embedded(@text@)embedded\"\n" @ONLY)
+  target_include_directories(${module} PRIVATE ${CMAKE_BINARY_DIR}/embedded/${module})
+endfunction()
+
 # Puts the headers of modules on the include path of one target.
 function(see_modules target)
   foreach(module ${ARGN})

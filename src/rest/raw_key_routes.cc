@@ -1,0 +1,128 @@
+// Raw data, one key at a time. These are the requests that there are most of: they run on the event
+// loop, and take care to copy and allocate little.
+#include <fmt/format.h>
+
+#include "net/ascii.h"
+#include "rest/answers.h"
+#include "rest/gate.h"
+#include "rest/raw_routes.h"
+#include "rest/request_reading.h"
+#include "rest/routes.h"
+
+namespace trellis {
+namespace {
+
+constexpr std::string_view bytes_type = "application/octet-stream";
+constexpr size_t key_captures = 1;
+
+Error bad_condition(std::string message) {
+  return {Code::invalid, std::move(message), "bad_condition"};
+}
+
+// One strong tag in its quotes.
+Result<std::string> read_tag(std::string_view header, std::string_view value) {
+  if (value.size() > 2 && value.front() == '"' && value.find('"', 1) == value.size() - 1) {
+    return std::string(value.substr(1, value.size() - 2));
+  }
+  return bad_condition(fmt::format("{} must be * or one tag in quotes", header));
+}
+
+// Of a request that writes.
+Result<RawCondition> read_condition(const HttpRequest& request) {
+  const std::string_view if_match = request.header("If-Match");
+  const std::string_view if_none_match = request.header("If-None-Match");
+  if (if_match.empty() && if_none_match.empty()) return RawCondition();
+  if (!if_match.empty() && !if_none_match.empty()) {
+    return bad_condition("If-Match and If-None-Match cannot both be asked for");
+  }
+  if (if_none_match == "*") return RawCondition::must_be_absent();
+  if (!if_none_match.empty()) return bad_condition("If-None-Match must be * for a write");
+  if (if_match == "*") return RawCondition::must_exist();
+  TRY_ASSIGN(std::string tag, read_tag("If-Match", if_match));
+  return RawCondition::must_equal(std::move(tag));
+}
+
+// Whether a list of tags, weak ones too, names this one, which is in its quotes.
+bool names_tag(std::string_view list, std::string_view tag) {
+  if (list == "*") return true;
+  while (!list.empty()) {
+    std::string_view one = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(one.size() + 1, list.size()));
+    while (one.starts_with(' ') || one.starts_with('\t')) one.remove_prefix(1);
+    while (one.ends_with(' ') || one.ends_with('\t')) one.remove_suffix(1);
+    if (one.starts_with("W/")) one.remove_prefix(2);
+    if (one == tag) return true;
+  }
+  return false;
+}
+
+Result<HttpResponse> get_key(const RestContext& context, const HttpRequest& request) {
+  TRY_ASSIGN(const DataCall call,
+             enter_data(context, request, keyspace_of_path(request, key_captures)));
+  TRY(check_query(request, {}));
+  TRY_ASSIGN(const std::optional<RawEntry> entry,
+             context.raw.get(*call.tenant, call.caller, request.captures.back()));
+  if (!entry.has_value()) return Error{Code::not_found, "there is no such key", "key_not_found"};
+  std::string tag = '"' + raw_tag(entry->value()) + '"';
+  const std::string_view if_none_match = request.header("If-None-Match");
+  HttpResponse response;
+  if (!if_none_match.empty() && names_tag(if_none_match, tag)) {
+    response.status = 304;
+  } else if (request.method == HttpMethod::head) {
+    response.stream_bytes = entry->value().size();
+  } else {
+    response.body = entry->value();
+  }
+  if (response.status != 304) response.content_type = bytes_type;
+  response.headers.push_back({"ETag", std::move(tag)});
+  if (entry->expires_at_ms() != 0) {
+    response.headers.push_back(
+        {"X-Trellis-Expires-At", fmt::format_int(entry->expires_at_ms()).str()});
+  }
+  return response;
+}
+
+Result<HttpResponse> put_key(const RestContext& context, const HttpRequest& request) {
+  TRY_ASSIGN(const DataCall call,
+             enter_data(context, request, keyspace_of_path(request, key_captures)));
+  RawPut options;
+  if (!request.query.empty()) {
+    TRY(check_query(request, {"ttl_ms"}));
+    TRY_ASSIGN(const auto ttl_ms, query_number(request, "ttl_ms"));
+    TRY(check_ttl_ms(ttl_ms));
+    options.ttl_ms = ttl_ms.value_or(0);
+  }
+  TRY_ASSIGN(options.condition, read_condition(request));
+  TRY(context.raw.put(*call.tenant, call.caller, request.captures.back(), request.body, options));
+  return empty_answer();
+}
+
+Result<HttpResponse> delete_key(const RestContext& context, const HttpRequest& request) {
+  TRY_ASSIGN(const DataCall call,
+             enter_data(context, request, keyspace_of_path(request, key_captures)));
+  TRY(check_query(request, {}));
+  TRY_ASSIGN(const RawCondition condition, read_condition(request));
+  TRY(context.raw.remove(*call.tenant, call.caller, request.captures.back(), condition));
+  return empty_answer();
+}
+
+}  // namespace
+
+void add_raw_key_routes(const RestContext& context, std::vector<Route>& routes) {
+  using enum HttpMethod;
+  // Waiting for a disk is for workers.
+  const auto writes = context.keyspaces.map().durability == Durability::always ? Route::Runs::worker
+                                                                               : Route::Runs::loop;
+  for (const std::string_view pattern :
+       {"/v1/raw/keys/{key*}", "/k/{keyspace}/v1/raw/keys/{key*}"}) {
+    const RouteSpec specs[] = {
+        {get, pattern, get_key, 0, Route::Runs::loop},
+        {head, pattern, get_key, 0, Route::Runs::loop},
+        {put, pattern, put_key, raw_value_bytes_max, writes},
+        {del, pattern, delete_key, 0, writes},
+    };
+    for (const RouteSpec& spec : specs) routes.push_back(make_route(context, spec));
+  }
+}
+
+}  // namespace trellis

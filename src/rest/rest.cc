@@ -1,0 +1,37 @@
+#include "rest/rest.h"
+
+#include "rest/routes.h"
+
+namespace trellis {
+
+Route make_route(const RestContext& context, const RouteSpec& spec) {
+  Route route;
+  route.method = spec.method;
+  route.pattern = spec.pattern;
+  route.runs = spec.runs;
+  if (spec.body_bytes_max > 0) {
+    route.body = Route::Body::buffered;
+    route.body_bytes_max = spec.body_bytes_max;
+  }
+  route.handle = [&context, handler = spec.handler,
+                  pattern = spec.pattern](const HttpRequest& request) {
+    Result<HttpResponse> response = handler(context, request);
+    return response ? std::move(*response) : failure_response(response.error(), pattern);
+  };
+  return route;
+}
+
+std::vector<Route> make_routes(const RestContext& context) {
+  std::vector<Route> routes;
+  add_pd_keyspace_routes(context, routes);
+  add_pd_gc_routes(context, routes);
+  add_keyspace_routes(context, routes);
+  add_log_routes(context, routes);
+  add_raw_key_routes(context, routes);
+  add_raw_json_routes(context, routes);
+  add_raw_stream_routes(context, routes);
+  add_operator_routes(context, routes);
+  return routes;
+}
+
+}  // namespace trellis
