@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "codec/system_keys.h"
 #include "keyspace.pb.h"
 #include "tenant/keyspace_lookup.h"
+#include "tenant/sha256.h"
 #include "tenant/stored_message.h"
 
 namespace trellis {
@@ -27,6 +27,7 @@ constexpr size_t id_bytes = 8;
 constexpr size_t id_digits = 2 * id_bytes;
 constexpr size_t secret_bytes = 32;
 constexpr size_t secret_letters = 43;  // six bits each, the last one four
+constexpr size_t digest_bytes = 32;
 constexpr size_t id_offset = token_start.size() + keyspace_digits + 1;
 constexpr size_t secret_offset = id_offset + id_digits + 1;
 constexpr size_t token_letters = secret_offset + secret_letters;
@@ -35,7 +36,6 @@ constexpr std::string_view base64url =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 using Secret = std::array<unsigned char, secret_bytes>;
-using Digest = std::array<unsigned char, 32>;
 
 std::string secret_text(const Secret& secret) {
   std::string text;
@@ -95,18 +95,13 @@ std::optional<ParsedToken> parse_token(std::string_view text) {
 
 // --- secrets ---
 
-Digest sha256(const void* data, size_t size) {
-  // Looking an algorithm up costs more than hashing a secret.
-  static const EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  Digest digest{};
-  const bool hashed = algorithm != nullptr &&
-                      EVP_Digest(data, size, digest.data(), nullptr, algorithm, nullptr) == 1;
-  ASSERT(hashed);  // fails without memory or with a broken OpenSSL only: nobody may go on then
-  return digest;
+Bytes digest_of(const Secret& secret) {
+  return sha256(ByteView(reinterpret_cast<const char*>(secret.data()), secret.size()));
 }
 
-bool same_digest(const Digest& a, const void* b) {
-  return CRYPTO_memcmp(a.data(), b, a.size()) == 0;
+// In constant time.
+bool same_digest(ByteView a, ByteView b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 template <size_t Size>
@@ -117,13 +112,13 @@ Status fill_random(std::array<unsigned char, Size>& out) {
 
 // --- the stored form ---
 
-Bytes encode_token(const Token& token, const Digest& digest) {
+Bytes encode_token(const Token& token, ByteView digest) {
   stored::Token message;
   message.set_role(static_cast<stored::Role>(token.role));
   message.set_label(token.label);
   message.set_created_at_ms(token.created_at_ms);
   message.set_expires_at_ms(token.expires_at_ms);
-  message.set_secret_sha256(digest.data(), digest.size());
+  message.set_secret_sha256(Bytes(digest));
   return encode_message(message);
 }
 
@@ -136,7 +131,7 @@ Result<StoredToken> decode_token(std::string_view id, ByteView bytes) {
   stored::Token message;
   TRY(decode_message(bytes, message, "token"));
   if (message.role() < stored::READ || message.role() > stored::ADMIN ||
-      message.secret_sha256().size() != Digest().size())
+      message.secret_sha256().size() != digest_bytes)
     return Error{Code::corrupt, "the stored token does not make sense"};
   return StoredToken{.token = {.id = std::string(id),
                                .role = static_cast<Role>(message.role()),
@@ -273,7 +268,7 @@ Result<Tokens::Made> Tokens::create(KeyspaceId keyspace, Role role, std::string_
                     .label = std::string(label),
                     .created_at_ms = now_ms,
                     .expires_at_ms = expires_at_ms};
-  const Bytes value = encode_token(token, sha256(secret.data(), secret.size()));
+  const Bytes value = encode_token(token, digest_of(secret));
   const Bytes key = encode(KeyspaceTokenKey{keyspace, token.id});
   scope.exclusive(key);  // and all tokens of the keyspace
   ChangeLog::lock(scope);
@@ -326,12 +321,12 @@ Status Tokens::revoke(KeyspaceId keyspace, std::string_view token_id, const Call
 Result<Identity> Tokens::authenticate(std::string_view text) {
   const auto parsed = parse_token(text);
   if (!parsed) return bad_token();
-  const Digest digest = sha256(parsed->secret.data(), parsed->secret.size());
+  const Bytes digest = digest_of(parsed->secret);
   Value value;
   TRY(map_.engine.get(encode(KeyspaceTokenKey{parsed->keyspace, parsed->id}), value));
   if (!value.found()) return bad_token();
   TRY_ASSIGN(const StoredToken found, decode_token(parsed->id, value.bytes()));
-  if (!same_digest(digest, found.digest.data())) return bad_token();
+  if (!same_digest(digest, found.digest)) return bad_token();
   const Token& token = found.token;
   // Only who has the secret learns that it has expired.
   if (token.expires_at_ms != 0 && map_.clock.unix_ms() >= token.expires_at_ms)
@@ -352,7 +347,7 @@ std::string make_admin_token() {
 
 bool same_secret(std::string_view a, std::string_view b) {
   // Hashed first: what has one length can be compared without a look at how much of it is the same.
-  return same_digest(sha256(a.data(), a.size()), sha256(b.data(), b.size()).data());
+  return same_digest(sha256(a), sha256(b));
 }
 
 }  // namespace trellis
