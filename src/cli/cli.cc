@@ -6,7 +6,10 @@
 #include <iostream>
 
 #include "base/settings.h"
+#include "cli/client_command.h"
 #include "cli/key_command.h"
+#include "cli/keyspace_command.h"
+#include "cli/raw_command.h"
 #include "server/serve.h"
 
 namespace trellis {
@@ -135,9 +138,12 @@ int run_cli(int argc, char** argv) {
   Flags flags;
   KeyArguments key_arguments;
   MapArguments map_arguments;
+  ClientCommands client_commands(exit_code);
   add_serve(app, flags, exit_code);
   add_key(app, key_arguments, exit_code);
   add_map(app, map_arguments, exit_code);
+  add_keyspace_commands(app, client_commands);
+  add_raw_commands(app, client_commands);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("trellis: {}: see --help\n", error.what());
   });

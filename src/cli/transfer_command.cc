@@ -1,0 +1,173 @@
+// `trellis raw export|import`: all entries of a keyspace as JSON lines, streamed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "cli/arguments.h"
+#include "cli/human.h"
+#include "cli/raw_command.h"
+#include "net/url.h"
+
+namespace trellis {
+namespace {
+
+namespace json = boost::json;
+
+// Not longer than a sitting at a terminal, and often enough to see that it lives.
+class TransferProgress {
+ public:
+  TransferProgress(ClientSession& session, std::string_view doing, std::optional<uint64_t> total)
+      : clock_(session.clock),
+        line_(session.err, session.err_is_terminal, session.clock),
+        doing_(doing),
+        total_(total),
+        begin_us_(session.clock.monotonic_us()) {}
+
+  void add(ByteView piece) {
+    bytes_ += piece.size();
+    entries_ += static_cast<uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
+    if (!line_.is_due()) return;
+    const uint64_t us = std::max<uint64_t>(1, clock_.monotonic_us() - begin_us_);
+    std::string text =
+        fmt::format("{}: {} entries, {}, {}/s", doing_, entries_, human_bytes(bytes_),
+                    human_bytes(static_cast<uint64_t>(static_cast<double>(bytes_) * 1e6 /
+                                                      static_cast<double>(us))));
+    if (total_ && *total_ > 0)
+      text += fmt::format(", {}%", std::min<uint64_t>(100, bytes_ * 100 / *total_));
+    line_.show(text);
+  }
+  void clear() { line_.clear(); }
+  uint64_t entries() const { return entries_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  Clock& clock_;
+  ProgressLine line_;
+  std::string doing_;
+  std::optional<uint64_t> total_;
+  uint64_t begin_us_;
+  uint64_t bytes_ = 0;
+  uint64_t entries_ = 0;
+};
+
+// --- export ---
+
+struct ExportArguments {
+  std::string prefix;
+  std::string file;
+  bool escaped = false;
+};
+
+Status export_to(ClientSession& session, const ExportArguments& arguments, StandardOutput& out,
+                 TransferProgress& progress) {
+  std::string target = raw_path(session, "/export");
+  if (!arguments.prefix.empty()) {
+    TRY_ASSIGN(const Bytes prefix, parse_bytes(arguments.prefix, arguments.escaped));
+    target += "?prefix=" + percent_encode(prefix);
+  }
+  TRY(session.api.call({.target = target, .receive = [&](const HttpAnswer&, ByteView piece) {
+                          progress.add(piece);
+                          return out.write(piece);
+                        }}));
+  return out.flush();
+}
+
+// Under another name until it is whole, so that half an export is never taken for one. What is no
+// regular file (a pipe, a device) is written as it is.
+Status export_to_file(ClientSession& session, const ExportArguments& arguments) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const fs::file_status there = fs::status(arguments.file, failed);
+  const bool is_replaced = !fs::exists(there) || fs::is_regular_file(there);
+  const std::string path = is_replaced ? arguments.file + ".partial" : arguments.file;
+  TransferProgress progress(session, "exporting", std::nullopt);
+  {
+    TRY_ASSIGN(const StreamFile file, StreamFile::open_to_write(path));
+    StandardOutput out(file.descriptor(), path);
+    Status done = export_to(session, arguments, out, progress);
+    if (done && is_replaced) done = file.sync();
+    if (!done) {
+      if (is_replaced) fs::remove(path, failed);
+      return done;
+    }
+  }
+  if (is_replaced && std::rename(path.c_str(), arguments.file.c_str()) != 0)
+    return Error{Code::unavailable, fmt::format("{} could not be renamed to {}; it has all "
+                                                "entries",
+                                                path, arguments.file)};
+  progress.clear();
+  if (session.json)
+    return print_json(session, {{"exported", progress.entries()}, {"bytes", progress.bytes()}});
+  return session.out.write(
+      fmt::format("{} entries exported, {}\n", progress.entries(), human_bytes(progress.bytes())));
+}
+
+Status export_entries(ClientSession& session, const ExportArguments& arguments) {
+  if (!arguments.file.empty()) return export_to_file(session, arguments);
+  TransferProgress progress(session, "exporting", std::nullopt);
+  return export_to(session, arguments, session.out, progress);
+}
+
+// --- import ---
+
+Status import_from(ClientSession& session, StandardInput& in, std::optional<uint64_t> total) {
+  TransferProgress progress(session, "importing", total);
+  const auto next_piece = [&]() -> Result<std::optional<Bytes>> {
+    TRY_ASSIGN(Bytes piece, in.read_some());
+    if (piece.empty()) return std::nullopt;
+    progress.add(piece);
+    return std::optional(std::move(piece));
+  };
+  TRY_ASSIGN(const ApiAnswer answer, session.api.ask({.method = HttpMethod::post,
+                                                      .target = raw_path(session, "/import"),
+                                                      .content_type = "application/x-ndjson",
+                                                      .send = next_piece}));
+  progress.clear();
+  if (session.json) return print_line(session, answer.text);
+  return session.out.write(
+      fmt::format("{} entries imported\n", number_at(answer.object, "imported").value_or(0)));
+}
+
+Status import_entries(ClientSession& session, const std::string& path) {
+  if (path.empty()) return import_from(session, session.in, std::nullopt);
+  TRY_ASSIGN(const StreamFile file, StreamFile::open_to_read(path));
+  StandardInput in(file.descriptor(), path);
+  return import_from(session, in, file.size());
+}
+
+}  // namespace
+
+void add_transfer_commands(CLI::App& raw, ClientCommands& commands) {
+  auto arguments = std::make_shared<ExportArguments>();
+  CLI::App* export_command = commands.add_raw(
+      raw, "export", "Write all entries as JSON lines",
+      [arguments](ClientSession& session) { return export_entries(session, *arguments); });
+  add_text(*export_command, "--prefix", arguments->prefix, "KEY", "Only keys that begin so");
+  add_text(*export_command, "--file", arguments->file, "FILE",
+           "There (default standard output); it appears when it is whole");
+  add_escaped(*export_command, arguments->escaped);
+  export_command->footer(
+      "A line for each entry: {\"key\":\"a\",\"value\":\"1\",\"expires_at_ms\":n}; bytes that are "
+      "no text are in key_base64 and value_base64.\n"
+      "Examples:\n"
+      "  trellis raw export --keyspace shop --file shop.jsonl\n"
+      "  trellis raw export --prefix user/ | zstd > users.zst");
+
+  auto path = std::make_shared<std::string>();
+  CLI::App* import_command =
+      commands.add_raw(raw, "import", "Store entries from JSON lines, as export writes them",
+                       [path](ClientSession& session) { return import_entries(session, *path); });
+  add_text(*import_command, "--file", *path, "FILE", "From there (default standard input)");
+  import_command->footer(
+      "Keys that are there are overwritten, all others stay. It is not one step: after an error "
+      "the entries before it are stored, and importing again does no harm.\n"
+      "Examples:\n"
+      "  trellis raw import --keyspace shop --file shop.jsonl\n"
+      "  trellis raw export --keyspace a | trellis raw import --keyspace b");
+}
+
+}  // namespace trellis
