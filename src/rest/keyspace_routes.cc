@@ -126,31 +126,36 @@ Result<HttpResponse> purge(const RestContext& context, const HttpRequest& reques
 }
 
 Result<HttpResponse> get_purge(const RestContext& context, const HttpRequest& request) {
-  TRY_ASSIGN(const KeyspaceCall call, enter_by_id(context, request, Role::server_admin));
-  if (call.keyspace.state != KeyspaceState::tombstone) {
+  TRY(identify_server_admin(context, request));
+  TRY(check_query(request, {}));
+  TRY_ASSIGN(const KeyspaceId id, parse_keyspace_id(request.captures[0]));
+  TRY_ASSIGN(const Keyspace keyspace, context.keyspaces.load(id));
+  if (keyspace.state != KeyspaceState::tombstone) {
     return Error{Code::not_found,
                  fmt::format("keyspace {} is {}: nothing of it is being purged",
-                             quote(call.keyspace.name), to_string(call.keyspace.state)),
+                             quote(keyspace.name), to_string(keyspace.state)),
                  "purge_not_found"};
   }
-  TRY_ASSIGN(const auto progress, load_purge(context.keyspaces.map().engine, call.keyspace.id));
+  TRY_ASSIGN(const auto progress, load_purge(context.keyspaces.map().engine, id));
   return json_answer(purge_json(progress));
 }
 
 Result<HttpResponse> put_quota(const RestContext& context, const HttpRequest& request) {
-  TRY_ASSIGN(const KeyspaceCall call, enter_by_name(context, request, Role::server_admin));
+  TRY_ASSIGN(const Caller caller, identify_server_admin(context, request));
+  TRY(check_query(request, {}));
   TRY_ASSIGN(const json::value body, parse_json(request.body));
   TRY_ASSIGN(JsonMembers members, JsonMembers::of(body, "the body"));
   TRY_ASSIGN(const auto bytes, members.number("bytes"));
   TRY_ASSIGN(const auto keys, members.number("keys"));
   TRY_ASSIGN(const auto operations, members.number("operations_per_second"));
   TRY(members.finish());
-  const Quota& old = call.keyspace.quota;
+  TRY_ASSIGN(const Keyspace before, context.keyspaces.load(request.captures[0]));
+  const Quota& old = before.quota;
   const Quota quota{.bytes = bytes.value_or(old.bytes),
                     .keys = keys.value_or(old.keys),
                     .operations_per_second = operations.value_or(old.operations_per_second)};
   TRY_ASSIGN(const Keyspace keyspace,
-             context.keyspaces.set_quota(request.captures[0], quota, call.caller));
+             context.keyspaces.set_quota(request.captures[0], quota, caller));
   return json_answer(json::object{{"quota", quota_json(keyspace.quota)}});
 }
 
