@@ -566,7 +566,7 @@ Status Keyspaces::bury(KeyspaceId id, uint64_t due_ms) {
 // --- tenants ---
 
 Result<std::shared_ptr<Tenant>> Keyspaces::tenant(std::string_view name) {
-  if (!map_.engine.shared()) {
+  if (map_.latched()) {
     const std::shared_lock lock(tenants_mutex_);
     // The name may have gone to another keyspace since.
     const auto found = tenants_by_name_.find(std::string(name));

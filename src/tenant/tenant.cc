@@ -149,7 +149,7 @@ bool Tenant::is_named(std::string_view name) const {
 }
 
 Status Tenant::refresh_if_needed() {
-  if (!doubtful_.load() && !map_.engine.shared()) return {};
+  if (!doubtful_.load() && map_.latched()) return {};
   return refresh();
 }
 
@@ -157,7 +157,7 @@ Status Tenant::refresh_if_needed() {
 // truth, whatever was taken over before.
 Status Tenant::refresh() {
   const Bytes key = encode(KeyspaceMetaKey{id_});
-  if (map_.engine.shared()) {
+  if (!map_.latched()) {
     Value value;
     TRY(map_.engine.get(key, value));
     TRY_ASSIGN(const Keyspace keyspace, decode_stored(value, id_));
@@ -211,7 +211,7 @@ Status Tenant::admit(const Caller& caller, Access access, uint32_t operations) {
 Status Tenant::write(const Caller& caller, Model model, const Scope& scope,
                      FunctionRef<Status(CountedView&)> fn, uint32_t operations) {
   TRY(admit(caller, Access::write, operations));
-  if (map_.engine.shared()) {
+  if (!map_.latched()) {
     // No latch keeps the state: what the transaction read of it is validated by its commit.
     Scope with_state = scope;
     with_state.shared(encode(KeyspaceMetaKey{id_}));
@@ -276,7 +276,7 @@ Status Tenant::load_figures() {
   {
     const std::lock_guard lock(figures_mutex_);
     const bool old =
-        map_.engine.shared() && map_.clock.monotonic_us() - figures_loaded_us_ > figures_age_us;
+        !map_.latched() && map_.clock.monotonic_us() - figures_loaded_us_ > figures_age_us;
     if (!figures_doubtful_ && !old) return {};
   }
   // With the keyspace alone every outcome is decided: a commit is in the counters or it is not.
