@@ -13,8 +13,9 @@ namespace trellis {
 namespace {
 
 // A batch of more keys than this holds the keyspace instead of each of them: so many latches would
-// be a good part of all that there are, and other tenants wait for those.
-constexpr size_t keys_locked_max = 128;
+// be a good part of all that there are, and other tenants wait for those. (The thread sanitizer
+// follows no more than 64 locks of a thread.)
+constexpr size_t keys_locked_max = 48;
 // What a batch replaces is read in portions: a value may be large, and all of one are pinned.
 constexpr size_t portion_operations = 32;
 // How much further than its limit a scan looks for entries that have not expired. In bytes it is
