@@ -193,6 +193,11 @@ Status FaultyEngine::wait_durable(CommitTicket ticket) {
   return inner_->wait_durable(ticket);
 }
 
+Status FaultyEngine::reclaim(ByteView begin, ByteView end) {
+  if (crashed_) return crashed_error();
+  return inner_->reclaim(begin, end);
+}
+
 Status FaultyEngine::checkpoint(const std::filesystem::path& folder) {
   if (crashed_) return crashed_error();
   return inner_->checkpoint(folder);

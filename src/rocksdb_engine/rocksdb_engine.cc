@@ -88,6 +88,7 @@ class Store final : public RocksdbEngine {
 
   EngineFigures figures() const override;
   const StoreIdentity& identity() const override { return identity_; }
+  Status reclaim(ByteView begin, ByteView end) override;
   Status compact() override;
 
  private:
@@ -287,6 +288,19 @@ Status Store::compact() {
     const rocksdb::Status status = db_.CompactRange(options, family, nullptr, nullptr);
     if (!status.ok()) return read_error(status);
   }
+  return {};
+}
+
+// Only what lies in the interval is rewritten, beside other work: what range deletes cover there goes
+// from the disk, which otherwise waits until enough is written around it.
+Status Store::reclaim(ByteView begin, ByteView end) {
+  const rocksdb::Slice first = to_slice(begin);
+  const rocksdb::Slice last = to_slice(end);
+  rocksdb::CompactRangeOptions options;
+  options.exclusive_manual_compaction = false;
+  const rocksdb::Status status =
+      db_.CompactRange(options, &main_, &first, end.empty() ? nullptr : &last);
+  if (!status.ok()) return read_error(status);
   return {};
 }
 

@@ -16,6 +16,8 @@ namespace {
 constexpr uint64_t held_retry_ms = 30'000;  // a barrier that is lifted is announced anyway
 constexpr uint64_t error_retry_ms = 1'000;
 constexpr uint64_t look_again_ms = 60'000;  // clocks jump, and other servers write too
+// The disk gets back what a burial removed in parts, so that none takes long.
+constexpr uint64_t reclaim_bytes = 256 << 20;
 constexpr KeyMode purged_modes[] = {KeyMode::meta, KeyMode::raw, KeyMode::table, KeyMode::txn};
 
 Bytes due_index_begin() { return encode(KeyspaceDueKey{0, {}, DueJob::garbage, {}}); }
@@ -287,6 +289,7 @@ Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
     return {};
   }
   const auto& [begin, end] = *interval;
+  const uint64_t done_before = progress.bytes_done;
   std::array<Figures, std::size(model_words)> removed{};
   const auto count = [&](ByteView key, ByteView value) {
     if (const auto entry = counted(key, value)) {
@@ -304,7 +307,8 @@ Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
                                                     .bytes_max = options_.slice_bytes},
                                                    count));
   progress.cursor = page.resume.value_or(end);
-  return store_progress(entry.keyspace, progress, [&](View& view) {
+  const bool much = progress.bytes_done / reclaim_bytes != done_before / reclaim_bytes;
+  TRY(store_progress(entry.keyspace, progress, [&](View& view) {
     if (page.entries == 0) return;
     view.remove_range(begin, progress.cursor);
     // The counters come last in the order of keys: with them goes what they would be left to count.
@@ -317,7 +321,10 @@ Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
       if (removed[i].keys != 0)
         view.add(encode(CounterKey{entry.keyspace, model, CounterName::keys, 0}), -removed[i].keys);
     }
-  });
+  }));
+  if (!much) return {};
+  const ByteView interval_begin = ByteView(begin).substr(0, 4);  // mode and keyspace
+  return map_.engine.reclaim(interval_begin, progress.cursor);
 }
 
 // --- the thread ---

@@ -57,6 +57,17 @@ TEST_P(CommitConformance, AnEmptyCommitIsDone) {
   engine().commit_many({}, {});
 }
 
+TEST_P(CommitConformance, ReclaimingChangesNothing) {
+  put_all({"a", "b", "c", "d"});
+  Commit middle;
+  middle.writes.remove_range(raw("b"), raw("d"));
+  ASSERT_OK(commit(engine(), middle));
+  ASSERT_OK(engine().reclaim(raw("b"), raw("d")));
+  EXPECT_EQ(names(), "a d ");
+  ASSERT_OK(engine().reclaim(raw(""), {}));
+  EXPECT_EQ(names(), "a d ");
+}
+
 TEST_P(CommitConformance, RangeDeletes) {
   put_all({"a", "b", "c", "d", "e"});
   Commit wanted;
