@@ -18,6 +18,7 @@
 #include "rest/rest.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "server/admin_token.h"
+#include "server/store_metrics.h"
 #include "tenant/collector.h"
 #include "tenant/gc.h"
 #include "tenant/keyspaces.h"
@@ -49,12 +50,14 @@ class StopSignals {
 
 struct Store {
   std::unique_ptr<Engine> engine;
+  const RocksdbEngine* rocksdb;  // the same, if it is one
   std::string description;
 };
 
 Result<Store> open_store(const Settings& settings, const Clock& clock) {
   if (settings.engine == EngineChoice::memory)
-    return Store{std::make_unique<MemoryEngine>(), "in memory: gone when the server stops"};
+    return Store{std::make_unique<MemoryEngine>(), nullptr,
+                 "in memory: gone when the server stops"};
   std::error_code failed;
   const std::filesystem::path path = std::filesystem::absolute(settings.data, failed);
   if (failed)
@@ -64,7 +67,8 @@ Result<Store> open_store(const Settings& settings, const Clock& clock) {
                               {.path = path, .clock = clock, .cache_bytes = settings.cache_bytes}));
   std::string description = fmt::format("{} (rocksdb, store {})", path.lexically_normal().string(),
                                         to_string(engine->identity().uuid));
-  return Store{std::move(engine), std::move(description)};
+  const RocksdbEngine* rocksdb = engine.get();
+  return Store{std::move(engine), rocksdb, std::move(description)};
 }
 
 // A setting as it was given.
@@ -139,10 +143,11 @@ Result<HttpServerOptions> http_options(const Settings& settings, Registry& metri
 // opposite one.
 class Service {
  public:
-  Service(Engine& engine, Clock& clock, const Settings& settings)
-      : clock_(clock),
-        transactor_(engine, clock),
-        map_{engine, transactor_, clock, durability_of(settings.durability)} {}
+  Service(const Store& store, Clock& clock, const Settings& settings)
+      : store_(store),
+        clock_(clock),
+        transactor_(*store.engine, clock),
+        map_{*store.engine, transactor_, clock, durability_of(settings.durability)} {}
 
   Status start(const Settings& settings, std::ostream& out) {
     TRY(record_start(transactor_, clock_, map_.durability));
@@ -155,6 +160,8 @@ class Service {
                        CollectorOptions{.gc_life_time_ms = settings.gc_life_time_ms});
     collector_->own(Model::raw, raw_);
     keyspaces_->on_due([this] { collector_->wake(); });
+    if (store_.rocksdb != nullptr) TRY(watch_engine(metrics_, *store_.rocksdb));
+    TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(HttpServerOptions http, http_options(settings, metrics_));
@@ -171,6 +178,7 @@ class Service {
   }
 
  private:
+  const Store& store_;
   Clock& clock_;
   Transactor transactor_;
   const MapHandle map_;
@@ -195,7 +203,7 @@ Status serve(const Settings& settings, std::ostream& out) {
   auto store = open_store(settings, clock);
   if (!store) return std::move(store).error();
   {
-    Service service(*store->engine, clock, settings);
+    Service service(*store, clock, settings);
     TRY(service.start(settings, out));
     const Endpoint http{settings.http.host, service.http_port()};
     fmt::print(out,

@@ -123,7 +123,11 @@ Result<std::optional<uint64_t>> Collector::step() {
   const uint64_t now_ms = map_.clock.unix_ms();
   if (entry->due_ms > now_ms) return std::optional(entry->due_ms - now_ms);
   cursor_ = successor(entry->key);
-  TRY(run(*entry));
+  steps_++;
+  if (Status status = run(*entry); !status) {
+    failed_steps_++;
+    return with_context(fmt::format("keyspace {}", entry->keyspace.value), status.error());
+  }
   return std::optional<uint64_t>(0);
 }
 
@@ -187,6 +191,7 @@ Status Collector::collect_garbage(const Entry& entry) {
     if (owner == nullptr)
       return Error{Code::unsupported, fmt::format("nobody collects {}", to_hex(note.key))};
     TRY_ASSIGN(const bool gone, owner->collect(**tenant, note.due_ms, note.target));
+    if (gone) notes_++;
     all_gone = all_gone && gone;
   }
   return all_gone ? finish_garbage(entry) : Status();
@@ -322,12 +327,20 @@ Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
         view.add(encode(CounterKey{entry.keyspace, model, CounterName::keys, 0}), -removed[i].keys);
     }
   }));
+  purged_bytes_ += progress.bytes_done - done_before;
   if (!much) return {};
   const ByteView interval_begin = ByteView(begin).substr(0, 4);  // mode and keyspace
   return map_.engine.reclaim(interval_begin, progress.cursor);
 }
 
 // --- the thread ---
+
+Collector::Totals Collector::totals() const {
+  return {.steps = steps_,
+          .failed_steps = failed_steps_,
+          .notes = notes_,
+          .purged_bytes = purged_bytes_};
+}
 
 void Collector::start() {
   thread_ = std::thread([this] { thread(); });

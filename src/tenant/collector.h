@@ -18,6 +18,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -79,6 +80,15 @@ class Collector {
   void stop();
   void wake();  // the due index changed
 
+  // Since the start of the process.
+  struct Totals {
+    uint64_t steps = 0;
+    uint64_t failed_steps = 0;
+    uint64_t notes = 0;  // of garbage that is collected
+    uint64_t purged_bytes = 0;
+  };
+  Totals totals() const;  // any thread
+
  private:
   struct Entry {
     Bytes key;
@@ -107,6 +117,10 @@ class Collector {
   std::array<GarbageOwner*, 4> owners_{};
   // Where the next look at the index begins, so that a long burial does not hold up the rest.
   Bytes cursor_;
+  std::atomic<uint64_t> steps_{0};
+  std::atomic<uint64_t> failed_steps_{0};
+  std::atomic<uint64_t> notes_{0};
+  std::atomic<uint64_t> purged_bytes_{0};
 
   std::mutex mutex_;
   std::condition_variable changed_;

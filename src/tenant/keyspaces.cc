@@ -608,6 +608,11 @@ void Keyspaces::forget(KeyspaceId id) {
   std::erase_if(tenants_by_name_, [&](const auto& entry) { return entry.second->id() == id; });
 }
 
+size_t Keyspaces::active_tenants_count() const {
+  const std::shared_lock lock(tenants_mutex_);
+  return tenants_.size();
+}
+
 std::vector<std::shared_ptr<Tenant>> Keyspaces::active_tenants() const {
   std::vector<std::shared_ptr<Tenant>> tenants;
   const std::shared_lock lock(tenants_mutex_);

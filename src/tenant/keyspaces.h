@@ -80,6 +80,7 @@ class Keyspaces {
   Result<std::shared_ptr<Tenant>> tenant(KeyspaceId id);
   // Those in memory, which are those that were used lately.
   std::vector<std::shared_ptr<Tenant>> active_tenants() const;
+  size_t active_tenants_count() const;
 
   ChangeLog& changes() { return changes_; }
   const MapHandle& map() const { return map_; }

@@ -1,0 +1,15 @@
+// What the store and its background work say of themselves, for /metrics.
+#pragma once
+
+#include "base/metrics.h"
+#include "rocksdb_engine/rocksdb_engine.h"
+#include "tenant/collector.h"
+#include "tenant/keyspaces.h"
+
+namespace trellis {
+
+// Everything must outlive the registry.
+Status watch_engine(Registry& metrics, const RocksdbEngine& engine);
+Status watch_tenants(Registry& metrics, const Keyspaces& keyspaces, const Collector& collector);
+
+}  // namespace trellis
