@@ -54,7 +54,8 @@ constexpr size_t raw_batch_operations_max = 10'000;
 constexpr size_t raw_batch_bytes_max = commit_bytes_max / 2;
 constexpr size_t raw_multi_get_keys_max = 1'000;
 
-// Of one scan call. It also looks at no more than so many stored entries, visible or not.
+// Of one scan call. It looks at no more than 1,000 stored entries more than its limit, expired or
+// not.
 constexpr size_t raw_scan_entries_max = 10'000;
 constexpr size_t raw_scan_bytes_max = scan_page_bytes_max;
 
@@ -138,7 +139,8 @@ struct RawPage {
   std::optional<Bytes> resume;
 };
 
-// The views die when the visitor returns. It must not call the engine.
+// The views die when the visitor returns. It must not call the engine. A scan that fails may have
+// visited entries before.
 using RawVisitor = FunctionRef<Visit(ByteView key, ByteView value, uint64_t expires_at_ms)>;
 
 // One is enough for all tenants of a map. Any thread.
