@@ -1,8 +1,8 @@
 """The README's tour: every command in it is run, and prints what the README says.
 
 A block that is fenced as ```console holds lines that start with "$ " (run in one bash, with trellis
-on the PATH, in an empty folder) and the output that follows them. "..." alone on a line stands for
-any lines, at the end of a line for the rest of it.
+on the PATH, in an empty folder, beside a server) and the output that follows them. "..." alone on a
+line stands for any lines, at the end of a line for the rest of it.
 """
 
 import os
@@ -11,7 +11,9 @@ import re
 import subprocess
 import unittest
 
-from trellis_command import BINARY, SOURCE, TrellisTest, clean_environment
+from trellis_command import BINARY, SOURCE, Server, TrellisTest, clean_environment
+
+DEFAULT_URL = "http://127.0.0.1:7380"
 
 
 def steps(text):
@@ -45,15 +47,17 @@ class Tour(TrellisTest):
         tour = list(steps((SOURCE / "README.md").read_text()))
         self.assertGreaterEqual(len(tour), 5, "the tour has too few steps")
         path = f"{pathlib.Path(BINARY).parent}:{os.environ['PATH']}"
-        for command, expected in tour:
-            with self.subTest(command=command):
-                done = subprocess.run(["bash", "-c", command], cwd=self.folder, text=True,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                      timeout=60, env=clean_environment(PATH=path))
-                actual = done.stdout.splitlines()
-                self.assertTrue(matches(expected, actual),
-                                f"README says:\n{chr(10).join(expected)}\n\nbut it prints:\n"
-                                f"{chr(10).join(actual)}")
+        with Server("--data", self.folder / "store") as server:
+            environment = clean_environment(PATH=path, TRELLIS_SERVER=server.url)
+            for command, expected in tour:
+                with self.subTest(command=command):
+                    done = subprocess.run(["bash", "-c", command.replace(DEFAULT_URL, server.url)],
+                                          cwd=self.folder, text=True, stdout=subprocess.PIPE,
+                                          stderr=subprocess.STDOUT, timeout=60, env=environment)
+                    actual = done.stdout.splitlines()
+                    self.assertTrue(matches(expected, actual),
+                                    f"README says:\n{chr(10).join(expected)}\n\nbut it prints:\n"
+                                    f"{chr(10).join(actual)}")
 
     def test_a_wrong_tour_is_noticed(self):
         self.assertTrue(matches(["a", "...", "b"], ["a", "x", "y", "b"]))
