@@ -14,8 +14,8 @@ struct MapHandle {
   Clock& clock;
   Durability durability = Durability::everysec;
 
-  // Whether latches order transactions. If not, others may change the map at any time, and only what
-  // a transaction reads in its View is sure to hold.
+  // Whether latches order transactions. If not, others may change the map at any time, and only
+  // what a transaction reads in its View is sure to hold.
   bool latched() const { return transactor.way() == Way::latched; }
 
   Status transact(const Scope& scope, FunctionRef<Status(View&)> fn) const {

@@ -27,8 +27,8 @@ bool is_unlocked_write(ByteView key) {
          (key[model_offset] == 'g' || key[model_offset] == 'k');
 }
 
-// The due index tells whose garbage a transaction leaves behind. Writing an entry twice is writing it
-// once; only the collector removes one, with the keyspace to itself.
+// The due index tells whose garbage a transaction leaves behind. Writing an entry twice is writing
+// it once; only the collector removes one, with the keyspace to itself.
 bool is_due_entry(ByteView key, std::optional<KeyspaceId> keyspace) {
   const auto entry = decode<KeyspaceDueKey>(key);
   return entry && (!keyspace || entry->keyspace == *keyspace);

@@ -291,8 +291,8 @@ Status Store::compact() {
   return {};
 }
 
-// Only what lies in the interval is rewritten, beside other work: what range deletes cover there goes
-// from the disk, which otherwise waits until enough is written around it.
+// Only what lies in the interval is rewritten, beside other work: what range deletes cover there
+// goes from the disk, which otherwise waits until enough is written around it.
 Status Store::reclaim(ByteView begin, ByteView end) {
   const rocksdb::Slice first = to_slice(begin);
   const rocksdb::Slice last = to_slice(end);

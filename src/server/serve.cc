@@ -160,6 +160,7 @@ class Service {
                        CollectorOptions{.gc_life_time_ms = settings.gc_life_time_ms});
     collector_->own(Model::raw, raw_);
     keyspaces_->on_due([this] { collector_->wake(); });
+    gc_->on_due([this] { collector_->wake(); });
     if (store_.rocksdb != nullptr) TRY(watch_engine(metrics_, *store_.rocksdb));
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, rest});
