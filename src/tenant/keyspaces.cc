@@ -149,7 +149,7 @@ Result<KeyspaceId> Keyspaces::next_id() {
     const Bytes key = encode(KeyspaceAllocatorKey{});
     uint32_t last = 0;
     uint32_t end = 0;
-    TRY(map_.transact(Scope::system().exclusive(key), [&](View& view) -> Status {
+    const auto reserve = [&](View& view) -> Status {
       Value value;
       TRY(view.get(key, value));
       last = 0;
@@ -162,7 +162,10 @@ Result<KeyspaceId> Keyspaces::next_id() {
       end = std::min(last + ids_at_once, keyspace_id_max);
       view.put(key, std::to_string(end));
       return {};
-    }));
+    };
+    // Whatever the durability of the rest: an id whose keyspace a power cut took is not given
+    // again.
+    TRY(map_.transactor.transact(Scope::system().exclusive(key), reserve, Durability::always));
     ids_next_ = last + 1;
     ids_end_ = end + 1;
   }
