@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,7 +47,10 @@ class ScriptedServer {
   }
 
   std::string url() const { return url_of(port_); }
-  const std::string& received() const { return received_; }
+  std::string received() const {
+    const std::lock_guard lock(mutex_);
+    return received_;
+  }
 
  private:
   void run() {
@@ -55,14 +59,16 @@ class ScriptedServer {
       if (client < 0) return;
       size_t seen = 0;
       for (const std::string& text : script) {
-        for (size_t end = received_.find("\r\n\r\n", seen); end == std::string::npos;
-             end = received_.find("\r\n\r\n", seen)) {
+        size_t end = received().find("\r\n\r\n", seen);
+        while (end == std::string::npos) {
           std::string part(4096, '\0');
           const ssize_t got = ::recv(client, part.data(), part.size(), 0);
           if (got <= 0) break;
+          const std::lock_guard lock(mutex_);
           received_ += part.substr(0, static_cast<size_t>(got));
+          end = received_.find("\r\n\r\n", seen);
         }
-        seen = received_.size();
+        seen = end + 4;
         ::send(client, text.data(), text.size(), MSG_NOSIGNAL);
       }
       ::close(client);
@@ -72,6 +78,7 @@ class ScriptedServer {
   const std::vector<Script> scripts_;
   const int fd_;
   uint16_t port_ = 0;
+  mutable std::mutex mutex_;
   std::string received_;
   std::thread thread_;
 };
@@ -79,20 +86,21 @@ class ScriptedServer {
 constexpr std::string_view ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 TEST(HttpClient, SendsWhatItIsGiven) {
-  ScriptedServer server({{std::string(ok)}});
+  ScriptedServer server(
+      std::vector<ScriptedServer::Script>{{"", std::string(ok)}});  // when the body has come too
   HttpClient client = HttpClient::connect(server.url() + "/base/").value();
   const HttpAnswer answer = client
                                 .request({.method = HttpMethod::put,
                                           .target = "/a?b=c",
                                           .headers = {{"X-Y", "z"}},
-                                          .body = "body"})
+                                          .body = "body\r\n\r\n"})
                                 .value();
   EXPECT_EQ(answer.status, 200U);
   EXPECT_EQ(answer.body, "ok");
   EXPECT_EQ(answer.header("content-length"), "2");
   EXPECT_EQ(server.received().substr(0, server.received().find("Host")),
             "PUT /base/a?b=c HTTP/1.1\r\n");
-  EXPECT_NE(server.received().find("\r\nX-Y: z\r\nContent-Length: 4\r\n\r\nbody"),
+  EXPECT_NE(server.received().find("\r\nX-Y: z\r\nContent-Length: 8\r\n\r\nbody"),
             std::string::npos);
 }
 
