@@ -95,7 +95,7 @@ void add_top(CLI::App& keyspace, ClientCommands& commands) {
 // --- audit ---
 
 struct AuditArguments {
-  std::string since = "0";
+  std::string since;
   std::string keyspace;
   std::string limit;
 };
@@ -123,7 +123,6 @@ Status print_changes(ClientSession& session, const json::array& changes, Table& 
 }
 
 Status show_audit(ClientSession& session, const AuditArguments& arguments) {
-  TRY_ASSIGN(uint64_t since, parse_whole_number(arguments.since));
   uint64_t left = std::numeric_limits<uint64_t>::max();
   if (!arguments.limit.empty()) {
     TRY_ASSIGN(left, parse_whole_number(arguments.limit, 1));
@@ -135,17 +134,17 @@ Status show_audit(ClientSession& session, const AuditArguments& arguments) {
                {"ID", Align::right},
                {"KEYSPACE"},
                {"DETAIL"}});
+  std::string since = arguments.since;
   while (left > 0) {
-    std::string target =
-        fmt::format("/v1/audit?since={}&limit={}", since, std::min(left, page_changes));
+    std::string target = fmt::format("/v1/audit?limit={}", std::min(left, page_changes));
+    if (!since.empty()) target += "&since=" + since;
     if (!arguments.keyspace.empty()) target += "&keyspace=" + percent_encode(arguments.keyspace);
     TRY_ASSIGN(const ApiAnswer page, session.api.ask({.target = target}));
-    const json::array& changes = array_at(page.object, "changes");
-    TRY(print_changes(session, changes, table, left));
-    const uint64_t before = since;
-    if (!changes.empty() && changes.back().is_object())
-      since = number_at(changes.back().get_object(), "revision").value_or(since);
-    if (since <= before) break;
+    TRY(print_changes(session, array_at(page.object, "changes"), table, left));
+    // The last that was looked at, though it may be no change of that keyspace.
+    const std::string last = std::to_string(number_at(page.object, "last_revision").value_or(0));
+    if (last == since) break;
+    since = last;
   }
   return {};
 }
@@ -155,7 +154,8 @@ void add_audit(CLI::App& keyspace, ClientCommands& commands) {
   CLI::App* audit =
       commands.add(keyspace, "audit", "Who did what to which keyspace, oldest first",
                    [arguments](ClientSession& session) { return show_audit(session, *arguments); });
-  add_text(*audit, "--since", arguments->since, "REVISION", "Only what came after that")
+  add_text(*audit, "--since", arguments->since, "REVISION",
+           "Only what came after that (default all that is kept)")
       ->check(checked_by([](const std::string& text) { return parse_whole_number(text); }));
   add_text(*audit, "--keyspace", arguments->keyspace, "NAME", "Only of that keyspace");
   add_text(*audit, "--limit", arguments->limit, "N", "At most so many (default all)")
@@ -176,9 +176,7 @@ struct WatchArguments {
 // The server sends a comment every 15 s; after three of them that did not come it is gone.
 constexpr uint32_t silence_ms_max = 45'000;
 
-Status print_event(ClientSession& session, const ServerEvent& event, Table& table,
-                   std::string& revision) {
-  if (!event.id.empty()) revision = event.id;
+Status print_event(ClientSession& session, const ServerEvent& event, Table& table) {
   if (session.json) {
     TRY(print_line(session, event.data));
     return session.out.flush();
@@ -201,20 +199,18 @@ Status watch_keyspaces(ClientSession& session, const WatchArguments& arguments) 
   session.api.wait_at_least_ms(silence_ms_max);
   Table table(
       {{"REVISION", Align::right}, {"EVENT "}, {"ID", Align::right}, {"STATE    "}, {"NAME"}});
-  std::string revision = arguments.since;
-  EventStream events(
-      [&](const ServerEvent& event) { return print_event(session, event, table, revision); });
+  EventStream events([&](const ServerEvent& event) { return print_event(session, event, table); });
   std::string target = "/v1/watch/keyspaces";
   if (!arguments.since.empty()) target += "?since=" + arguments.since;
   const auto answer = session.api.call(
       {.target = target,
        .headers = {{"Accept", "text/event-stream"}},
        .receive = [&](const HttpAnswer&, ByteView piece) { return events.feed(piece); }});
-  if (!answer && revision == arguments.since) return answer.error();
-  if (!answer && answer.error().reason == reason_reader_left) return answer.error();
-  const std::string why = answer ? "the server ended the watch" : answer.error().message;
-  return Error{Code::unavailable,
-               fmt::format("{}; go on with `trellis keyspace watch --since {}`", why, revision)};
+  Error ended = answer ? Error{Code::unavailable, "the server ended the watch"} : answer.error();
+  if (ended.reason.empty() && !events.last_id().empty())
+    ended.message +=
+        fmt::format("; go on with `trellis keyspace watch --since {}`", events.last_id());
+  return ended;
 }
 
 void add_watch(CLI::App& keyspace, ClientCommands& commands) {

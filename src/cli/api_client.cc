@@ -54,6 +54,7 @@ std::string advice(const Complaint& complaint, unsigned status) {
     return "`trellis keyspace list` shows those that there are";
   if (name == "ErrKeyspaceExists" || name == "keyspace_exists")
     return "`trellis keyspace show` says which it is";
+  if (name == "key_not_found") return "`trellis raw scan --keys-only` lists the keys";
   if (name == "compacted") return "start again without --since";
   if (name == "condition_failed" && complaint.details.contains("current")) {
     const auto current = bytes_of(object_at(complaint.details, "current"), "value");
@@ -75,6 +76,17 @@ Code code_of(unsigned status) {
     case 429: return Code::exhausted;
     default: return status >= 500 ? Code::unavailable : Code::invalid;
   }
+}
+
+// Nobody was reached.
+Error connection_error(Error error) {
+  if (error.message.find("TLS") != std::string::npos)
+    error.message += "; name the certificate of its authority with --ca FILE";
+  else if (error.code == Code::unavailable)
+    error.message +=
+        "; start a server with `trellis serve`, or name another one with --server or "
+        "TRELLIS_SERVER";
+  return error;
 }
 
 const json::value* member(const json::object& object, std::string_view name) {
@@ -114,12 +126,7 @@ Status ApiClient::connect() {
   if (http_) return {};
   auto http = HttpClient::connect(options_.server,
                                   {.timeout_ms = options_.timeout_ms, .ca_file = options_.ca_file});
-  if (!http && http.error().code == Code::unavailable)
-    return Error{Code::unavailable,
-                 fmt::format("{}: {}; start a server with `trellis serve`, or name another one "
-                             "with --server or TRELLIS_SERVER",
-                             options_.server, http.error().message)};
-  if (!http) return with_context(options_.server, http.error());
+  if (!http) return connection_error(std::move(http).error());
   http_.emplace(*std::move(http));
   return {};
 }
@@ -140,6 +147,8 @@ Result<HttpAnswer> ApiClient::call(const ApiCall& call) {
   if (!answer) {
     // Whatever is left on the connection belongs to this call.
     http_.reset();
+    if (answer.error().code == Code::maybe)
+      answer.error().message += "; it may have been done all the same: look before you try again";
     return answer;
   }
   if (answer->status / 100 != 2) return answer_error(*answer, options_.server);

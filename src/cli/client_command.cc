@@ -106,11 +106,11 @@ void add_connection(CLI::App& command, ClientOptions& options, bool takes_keyspa
       ->group(group);
   if (takes_keyspace)
     add_text(command, "--keyspace", options.keyspace, "NAME",
-             "Whose data (default that of the token, else DEFAULT; or TRELLIS_KEYSPACE)")
+             "Whose data (default the token's, else DEFAULT; or TRELLIS_KEYSPACE)")
         ->group(group);
   add_text(command, "--token", options.token, "TOKEN",
-           "Who asks (or TRELLIS_TOKEN); - reads it from standard input. Other users of the "
-           "machine can see arguments, but neither of those two")
+           "Who asks. Other users of the machine can see arguments: prefer TRELLIS_TOKEN, or - "
+           "and the token on standard input")
       ->group(group);
   add_text(command, "--ca", options.ca_file, "FILE",
            "Certificate in PEM form that an https server is checked with")

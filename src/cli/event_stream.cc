@@ -37,7 +37,7 @@ Status EventStream::take_line(std::string_view line) {
   const std::string_view name = line.substr(0, colon);
   std::string_view value = colon == std::string_view::npos ? "" : line.substr(colon + 1);
   if (value.starts_with(' ')) value.remove_prefix(1);
-  if (name == "id") event_.id = value;
+  if (name == "id") last_id_ = value;
   if (name == "event") event_.type = value;
   if (name == "data") {
     if (has_data_) event_.data += '\n';

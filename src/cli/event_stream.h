@@ -11,7 +11,6 @@
 namespace trellis {
 
 struct ServerEvent {
-  std::string id;
   std::string type;  // "": message
   std::string data;
 };
@@ -23,6 +22,8 @@ class EventStream {
       : on_event_(std::move(on_event)) {}
 
   Status feed(ByteView piece);
+  // Where to go on later: the last id of all, also of those without data.
+  const std::string& last_id() const { return last_id_; }
 
  private:
   Status take_line(std::string_view line);
@@ -31,6 +32,7 @@ class EventStream {
   std::string line_;  // begun
   bool after_cr_ = false;
   ServerEvent event_;
+  std::string last_id_;
   bool has_data_ = false;
 };
 

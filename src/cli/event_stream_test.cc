@@ -10,7 +10,7 @@ namespace {
 std::vector<std::string> events_of(std::string_view text, size_t piece_bytes) {
   std::vector<std::string> seen;
   EventStream stream([&](const ServerEvent& event) {
-    seen.push_back(event.id + "|" + event.type + "|" + event.data);
+    seen.push_back(stream.last_id() + "|" + event.type + "|" + event.data);
     return Status();
   });
   for (size_t at = 0; at < text.size(); at += piece_bytes)
@@ -24,10 +24,10 @@ TEST(EventStream, PiecesOfAnySize) {
       "id: 7\nevent: upsert\ndata: {\"a\":1}\n\n"
       "id:8\r\ndata:x\r\ndata: y: z\r\n\r\n"
       "data\r\r"
-      "event: none\n\n"
+      "event: none\nid: 9\n\n"
       "retry: 5\ndata: last\n\n"
       "data: cut off";
-  const std::vector<std::string> expected = {"7|upsert|{\"a\":1}", "8||x\ny: z", "||", "||last"};
+  const std::vector<std::string> expected = {"7|upsert|{\"a\":1}", "8||x\ny: z", "8||", "9||last"};
   for (size_t piece_bytes = 1; piece_bytes < text.size(); piece_bytes++)
     EXPECT_EQ(events_of(text, piece_bytes), expected) << piece_bytes;
 }

@@ -86,11 +86,13 @@ std::string iso_time(uint64_t unix_ms) {
 }
 
 std::string human_duration(uint64_t ms) {
-  const uint64_t seconds = ms / 1000;
-  if (seconds < 60) return fmt::format("{} s", seconds);
-  if (seconds < 60 * 60) return fmt::format("{} min", seconds / 60);
-  if (seconds < 48 * 60 * 60) return fmt::format("{} h", seconds / 3600);
-  return fmt::format("{} d", seconds / 86'400);
+  // To the nearest: what was asked to last 30 d and has just begun still has 30 d.
+  const auto count = [ms](uint64_t unit_ms) { return ms / unit_ms + (ms % unit_ms * 2 / unit_ms); };
+  constexpr uint64_t second_ms = 1000, minute_ms = 60 * second_ms, hour_ms = 60 * minute_ms;
+  if (count(second_ms) < 60) return fmt::format("{} s", count(second_ms));
+  if (count(minute_ms) < 60) return fmt::format("{} min", count(minute_ms));
+  if (count(hour_ms) < 48) return fmt::format("{} h", count(hour_ms));
+  return fmt::format("{} d", count(24 * hour_ms));
 }
 
 std::string human_age(uint64_t now_ms, uint64_t then_ms) {

@@ -27,6 +27,11 @@ TEST(Human, Times) {
   EXPECT_EQ(human_age(5'000, 5'000), "0 s ago");
   EXPECT_EQ(human_age(65'000, 5'000), "1 min ago");
   EXPECT_EQ(human_age(0, 6 * 86'400'000ull), "in 6 d");
+  EXPECT_EQ(human_age(1, 30 * 86'400'000ull), "in 30 d");
+  EXPECT_EQ(human_age(59'499, 0), "59 s ago");
+  EXPECT_EQ(human_age(59'500, 0), "1 min ago");
+  EXPECT_EQ(human_age(3'599'999, 0), "1 h ago");
+  EXPECT_EQ(human_duration(~0ull), "213503982335 d");
   EXPECT_EQ(human_age(47 * 3'600'000ull, 0), "47 h ago");
   EXPECT_EQ(time_and_age(10'000, 4'000), "1970-01-01T00:00:04Z (6 s ago)");
   EXPECT_EQ(time_and_age(10'000, ~0ull), "never");

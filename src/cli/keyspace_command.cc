@@ -415,35 +415,29 @@ std::string limit_text(uint64_t limit, const std::string& text) {
   return limit == 0 ? "none" : text;
 }
 
-std::string quota_text(const json::object& quota, const json::object* figures,
-                       const json::object* load) {
+std::string quota_text(const json::object& answer) {
+  const json::object& quota = object_at(answer, "quota");
+  const json::object& figures = object_at(answer, "figures");
+  const json::object& load = object_at(answer, "load");
   const uint64_t bytes = number_at(quota, "bytes").value_or(0);
   const uint64_t keys = number_at(quota, "keys").value_or(0);
   const uint64_t rate = number_at(quota, "operations_per_second").value_or(0);
   Table table({{"OF"}, {"QUOTA", Align::right}, {"USED", Align::right}});
-  const auto used = [](const json::object* object, const std::string& text) {
-    return object == nullptr ? "" : text;
-  };
-  const uint64_t used_bytes = figures != nullptr ? number_at(*figures, "bytes").value_or(0) : 0;
-  const uint64_t used_keys = figures != nullptr ? number_at(*figures, "keys").value_or(0) : 0;
-  const double used_rate =
-      load != nullptr ? real_at(*load, "reads_per_second") + real_at(*load, "writes_per_second")
-                      : 0;
-  table.add(
-      {"bytes", limit_text(bytes, human_bytes(bytes)), used(figures, human_bytes(used_bytes))});
-  table.add(
-      {"keys", limit_text(keys, std::to_string(keys)), used(figures, std::to_string(used_keys))});
+  table.add({"bytes", limit_text(bytes, human_bytes(bytes)),
+             human_bytes(number_at(figures, "bytes").value_or(0))});
+  table.add({"keys", limit_text(keys, std::to_string(keys)),
+             std::to_string(number_at(figures, "keys").value_or(0))});
   table.add({"operations", limit_text(rate, fmt::format("{}/s", rate)),
-             used(load, fmt::format("{:.1f}/s", used_rate))});
+             fmt::format("{:.1f}/s",
+                         real_at(load, "reads_per_second") + real_at(load, "writes_per_second"))});
   return table.take();
 }
 
 Status show_quota(ClientSession& session, const std::string& name) {
   TRY_ASSIGN(const ApiAnswer answer, session.api.ask({.target = v1_path(name)}));
-  const json::object& quota = object_at(answer.object, "quota");
-  const json::object& figures = object_at(answer.object, "figures");
-  if (session.json) return print_json(session, {{"quota", quota}, {"figures", figures}});
-  return session.out.write(quota_text(quota, &figures, &object_at(answer.object, "load")));
+  if (!session.json) return session.out.write(quota_text(answer.object));
+  return print_json(session, {{"quota", object_at(answer.object, "quota")},
+                              {"figures", object_at(answer.object, "figures")}});
 }
 
 Status change_quota(ClientSession& session, const QuotaArguments& arguments) {
@@ -461,7 +455,7 @@ Status change_quota(ClientSession& session, const QuotaArguments& arguments) {
   TRY_ASSIGN(const ApiAnswer answer,
              session.api.ask(json_call(HttpMethod::put, v1_path(arguments.name, "/quota"), body)));
   if (session.json) return print_line(session, answer.text);
-  return session.out.write(quota_text(object_at(answer.object, "quota"), nullptr, nullptr));
+  return show_quota(session, arguments.name);
 }
 
 void add_quota(CLI::App& keyspace, ClientCommands& commands) {
@@ -476,7 +470,7 @@ void add_quota(CLI::App& keyspace, ClientCommands& commands) {
   add_text(*quota, "--ops", arguments->operations, "N|none", "Operations per second")
       ->check(checked_by(parse_limit));
   quota->footer(
-      "Without one of these it prints the quota and what is used of it.\n"
+      "Without one of these it changes nothing. Prints the quota and what is used of it.\n"
       "Examples:\n"
       "  trellis keyspace quota shop\n"
       "  trellis keyspace quota shop --bytes 10GiB --ops none");

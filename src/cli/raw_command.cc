@@ -103,13 +103,14 @@ void add_get(CLI::App& raw, ClientCommands& commands) {
 struct PutArguments {
   KeyArgument key;
   std::string value;
+  CLI::Option* value_option = nullptr;  // an empty value is a value: was one given?
   std::string ttl;
   bool if_absent = false;
   std::string tag;
 };
 
-Result<Bytes> value_of(ClientSession& session, const PutArguments& arguments, bool is_given) {
-  if (is_given && arguments.value != "-")
+Result<Bytes> value_of(ClientSession& session, const PutArguments& arguments) {
+  if (arguments.value_option->count() > 0 && arguments.value != "-")
     return parse_bytes(arguments.value, arguments.key.escaped);
   if (session.in.is_terminal())
     fmt::print(session.err, "The value comes from here; Ctrl-D ends it.\n");
@@ -120,7 +121,7 @@ Result<Bytes> value_of(ClientSession& session, const PutArguments& arguments, bo
   return value;
 }
 
-Status put_key(ClientSession& session, const PutArguments& arguments, bool is_given) {
+Status put_key(ClientSession& session, const PutArguments& arguments) {
   TRY_ASSIGN(const Bytes key, key_of(arguments.key));
   ApiCall call{.method = HttpMethod::put,
                .target = key_path(session, key),
@@ -131,21 +132,19 @@ Status put_key(ClientSession& session, const PutArguments& arguments, bool is_gi
   }
   if (arguments.if_absent) call.headers.push_back({"If-None-Match", "*"});
   if (!arguments.tag.empty()) call.headers.push_back({"If-Match", quoted_tag(arguments.tag)});
-  TRY_ASSIGN(call.body, value_of(session, arguments, is_given));
+  TRY_ASSIGN(call.body, value_of(session, arguments));
   TRY(session.api.call(call));
   return say_done(session);
 }
 
 void add_put(CLI::App& raw, ClientCommands& commands) {
   auto arguments = std::make_shared<PutArguments>();
-  auto value_option = std::make_shared<CLI::Option*>(nullptr);
   CLI::App* put = commands.add_raw(
-      raw, "put", "Store a value under a key", [arguments, value_option](ClientSession& session) {
-        return put_key(session, *arguments, (*value_option)->count() > 0);
-      });
+      raw, "put", "Store a value under a key",
+      [arguments](ClientSession& session) { return put_key(session, *arguments); });
   add_key(*put, arguments->key);
-  *value_option = add_argument(*put, "VALUE", arguments->value,
-                               "The value; - or nothing reads it from standard input");
+  arguments->value_option = add_argument(*put, "VALUE", arguments->value,
+                                         "The value; - or nothing reads it from standard input");
   add_text(*put, "--ttl", arguments->ttl, "DURATION", "Expires after that (default never)")
       ->check(checked_by(parse_ttl_ms));
   CLI::Option* absent = put->add_flag("--if-absent", arguments->if_absent,
@@ -192,11 +191,22 @@ void add_delete(CLI::App& raw, ClientCommands& commands) {
 struct CasArguments {
   KeyArgument key;
   std::string expect;
+  CLI::Option* expect_option = nullptr;
   bool expect_absent = false;
   std::string set;
+  CLI::Option* set_option = nullptr;
   bool remove = false;
   std::string ttl;
 };
+
+// CLI11 refuses both; that one of them is needed it cannot know.
+Status check_cas(const CasArguments& arguments) {
+  if (arguments.expect_option->count() == 0 && !arguments.expect_absent)
+    return wrong_use("say what you expect: --expect VALUE or --expect-absent");
+  if (arguments.set_option->count() == 0 && !arguments.remove)
+    return wrong_use("say what to do: --set VALUE or --delete");
+  return {};
+}
 
 Result<json::value> cas_value(const CasArguments& arguments, const std::string& text) {
   TRY_ASSIGN(const Bytes bytes, parse_bytes(text, arguments.key.escaped));
@@ -206,6 +216,7 @@ Result<json::value> cas_value(const CasArguments& arguments, const std::string& 
 }
 
 Status compare_and_set(ClientSession& session, const CasArguments& arguments) {
+  TRY(check_cas(arguments));
   TRY_ASSIGN(const Bytes key, key_of(arguments.key));
   json::object body;
   add_bytes(body, "key", key);
@@ -231,14 +242,14 @@ void add_cas(CLI::App& raw, ClientCommands& commands) {
       raw, "cas", "Change a key only if it has the value that you expect",
       [arguments](ClientSession& session) { return compare_and_set(session, *arguments); });
   add_key(*cas, arguments->key);
-  CLI::Option_group* expected = cas->add_option_group("Expected", "One of these");
-  add_text(*expected, "--expect", arguments->expect, "VALUE", "The value that it has now");
-  expected->add_flag("--expect-absent", arguments->expect_absent, "It is not there now");
-  expected->require_option(1);
-  CLI::Option_group* change = cas->add_option_group("Change", "One of these");
-  add_text(*change, "--set", arguments->set, "VALUE", "The value that it gets");
-  CLI::Option* remove = change->add_flag("--delete", arguments->remove, "Remove it");
-  change->require_option(1);
+  arguments->expect_option =
+      add_text(*cas, "--expect", arguments->expect, "VALUE", "Only if it has that value");
+  cas->add_flag("--expect-absent", arguments->expect_absent, "Only if it is not there")
+      ->excludes(arguments->expect_option);
+  arguments->set_option =
+      add_text(*cas, "--set", arguments->set, "VALUE", "Give it this value then");
+  CLI::Option* remove = cas->add_flag("--delete", arguments->remove, "Remove it then")
+                            ->excludes(arguments->set_option);
   add_text(*cas, "--ttl", arguments->ttl, "DURATION", "The new value expires after that")
       ->check(checked_by(parse_ttl_ms))
       ->excludes(remove);
