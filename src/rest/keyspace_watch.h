@@ -23,7 +23,11 @@ constexpr uint32_t watch_heartbeat_ms = 15'000;
 class KeyspaceWatch final : public BodySource {
  public:
   KeyspaceWatch(Keyspaces& keyspaces, Clock& clock, std::optional<uint64_t> since)
-      : keyspaces_(keyspaces), clock_(clock), since_(since.value_or(0)), lists_(!since) {}
+      : keyspaces_(keyspaces),
+        clock_(clock),
+        since_(since.value_or(0)),
+        told_(since_),
+        lists_(!since.has_value()) {}
 
   void on_start(Waker waker) override;
   Result<Chunk> next() override;
@@ -34,8 +38,8 @@ class KeyspaceWatch final : public BodySource {
 
   Keyspaces& keyspaces_;
   Clock& clock_;
-  uint64_t since_;     // what was looked at
-  uint64_t told_ = 0;  // the last id that was sent
+  uint64_t since_;  // what was looked at
+  uint64_t told_;   // the last id that was sent
   bool lists_;
   std::optional<KeyspaceId> list_from_;  // absent: the list has not begun
   std::optional<uint64_t> sent_us_;      // when the client last heard of us

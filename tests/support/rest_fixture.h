@@ -25,7 +25,7 @@ namespace trellis {
 
 struct Ask {
   HttpMethod method = HttpMethod::get;
-  std::string target;
+  std::string target = {};
   std::string body = {};
   std::string token = {};  // empty: none is sent
   std::vector<HttpHeader> headers = {};

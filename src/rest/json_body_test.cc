@@ -1,0 +1,245 @@
+#include "rest/json_body.h"
+
+#include <gtest/gtest.h>
+
+#include "rest/json_text.h"
+#include "support/expect_ok.h"
+#include "support/rest_fixture.h"
+#include "support/test_seed.h"
+
+namespace trellis {
+namespace {
+
+TEST(JsonBodyTest, RefusesWhatReadersCouldDisagreeOn) {
+  const std::pair<const char*, std::string> rows[] = {
+      {"nothing", ""},
+      {"blanks", "  "},
+      {"half", "{"},
+      {"two values", "{} {}"},
+      {"behind it", "{}x"},
+      {"comma", R"({"a":1,})"},
+      {"comment", "{/* */}"},
+      {"single quotes", "{'a':1}"},
+      {"twice", R"({"a":1,"a":1})"},
+      {"twice, escaped", R"({"a":1,"\u0061":2})"},
+      {"twice, deeper", R"({"x":[{"b":1,"c":{"b":2},"b":3}]})"},
+      {"no number", R"({"a":01})"},
+      {"no number", R"({"a":+1})"},
+      {"no number", R"({"a":NaN})"},
+      {"no UTF-8", "{\"a\":\"\xff\"}"},
+      {"no UTF-8 in a name", "{\"\xc0\x80\":1}"},
+      {"half a character", "{\"a\":\"\xe2\x82\"}"},
+      {"surrogate", "{\"a\":\"\xed\xa0\x80\"}"},
+      {"half a pair", R"({"a":"\ud800"})"},
+      {"control character", "{\"a\":\"\n\"}"},
+      {"byte order mark", "\xef\xbb\xbf{}"},
+      {"deep lists", std::string(33, '[') + std::string(33, ']')},
+      {"very deep lists", std::string(1'000'000, '[')},
+      {"deep objects",
+       [] {
+         std::string deep;
+         for (int i = 0; i < 40; ++i) deep += R"({"a":)";
+         return deep + "1" + std::string(40, '}');
+       }()},
+      {"many values",
+       [] {
+         std::string many = "[0";
+         for (int i = 0; i < 30'000; ++i) many += ",0";
+         return many + "]";
+       }()},
+  };
+  for (const auto& [what, text] : rows) {
+    SCOPED_TRACE(what);
+    const auto parsed = parse_json(text);
+    EXPECT_REASON(parsed, Code::invalid, "bad_body");
+    EXPECT_TRUE(parsed.has_value() || !parsed.error().message.empty());
+  }
+}
+
+TEST(JsonBodyTest, TakesWhatIsGood) {
+  for (const std::string& text :
+       {std::string(" {\"a\" : [1, 2.5e3, null, true, \"\\ud83d\\ude00\\u0000\"]}\r\n"),
+        std::string("7"), std::string("{\"\":{},\"b\":{\"\":[]}}"),
+        std::string(R"([{"a":1},{"a":1}])"), std::string(32, '[') + std::string(32, ']')}) {
+    EXPECT_OK(parse_json(text));
+  }
+}
+
+TEST(JsonBodyTest, NumbersAreWholeAndFit) {
+  const std::tuple<const char*, std::optional<uint64_t>> rows[] = {
+      {"0", 0},
+      {"7", 7},
+      {"9223372036854775808", 9223372036854775808U},
+      {"18446744073709551615", UINT64_MAX},
+      {"18446744073709551616", std::nullopt},
+      {"1e3", std::nullopt},
+      {"1.0", std::nullopt},
+      {"-1", std::nullopt},
+      {"-9223372036854775809", std::nullopt},
+      {"1e400", std::nullopt},
+      {"\"7\"", std::nullopt},
+      {"true", std::nullopt},
+      {"[7]", std::nullopt},
+  };
+  for (const auto& [text, expected] : rows) {
+    SCOPED_TRACE(text);
+    const auto body = parse_json(R"({"n":)" + std::string(text) + "}");
+    if (!body) {
+      EXPECT_FALSE(expected.has_value());
+      continue;
+    }
+    auto members = JsonMembers::of(*body, "it");
+    ASSERT_OK(members);
+    const auto number = members->number("n");
+    EXPECT_EQ(number.has_value(), expected.has_value());
+    EXPECT_EQ(number.value_or(std::nullopt), expected);
+  }
+}
+
+TEST(JsonBodyTest, MembersAreAskedFor) {
+  const auto body = parse_json(R"({"name":"x","null":null,"n":5})");
+  ASSERT_OK(body);
+  auto members = JsonMembers::of(*body, "the body");
+  ASSERT_OK(members);
+  EXPECT_EQ(**members->text("name"), "x");
+  EXPECT_EQ(*members->text("null"), std::nullopt);
+  EXPECT_EQ(*members->text("absent"), std::nullopt);
+  EXPECT_REASON(members->text("n"), Code::invalid, "bad_body");
+  EXPECT_REASON(members->number("name"), Code::invalid, "bad_body");
+  EXPECT_OK(members->finish());
+  auto fewer = JsonMembers::of(*body, "the body");
+  EXPECT_NE(fewer->find("name"), nullptr);
+  const Status unknown = fewer->finish();
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_EQ(unknown.error().message, "the body has the unknown member \"null\"");
+}
+
+TEST(JsonTextTest, StringsAreAlwaysJson) {
+  Random random(test_seed(5));
+  for (uint64_t i = 0; i < test_rounds(2'000); ++i) {
+    const Bytes bytes = random.bytes(random.below(30));
+    Bytes text;
+    append_json_string(text, bytes);
+    const auto parsed = parse_json(text);
+    ASSERT_OK(parsed);
+    // What is text comes back as it was.
+    Bytes entry;
+    append_json_entry(entry, {.key = bytes, .value = bytes, .expires_at_ms = i});
+    const auto object = parse_json(entry);
+    ASSERT_OK(object);
+    const auto& members = object->as_object();
+    const Bytes back = members.contains("key")
+                           ? Bytes(members.at("key").as_string())
+                           : base64_decode(members.at("key_base64").as_string()).value_or("bad");
+    EXPECT_EQ(back, bytes);
+  }
+}
+
+TEST(JsonTextTest, NumbersAsPeopleWriteThem) {
+  Bytes text;
+  append_json(text,
+              json::array{1.5, 0.0, -3, UINT64_MAX, true, nullptr, "x", 0.001, 1e300 * 1e300});
+  EXPECT_EQ(text, R"([1.5,0,-3,18446744073709551615,true,null,"x",0.001,null])");
+}
+
+TEST(JsonTextTest, Base64) {
+  for (const auto& [bytes, text] :
+       std::initializer_list<std::pair<std::string, std::string>>{{"", ""},
+                                                                  {"f", "Zg=="},
+                                                                  {"fo", "Zm8="},
+                                                                  {"foo", "Zm9v"},
+                                                                  {"foob", "Zm9vYg=="},
+                                                                  {"\xff\xfe\xfd", "//79"}}) {
+    EXPECT_EQ(base64_encode(bytes), text);
+    EXPECT_EQ(*base64_decode(text), bytes);
+  }
+  for (const char* bad : {"Zg", "Zg=", "Zh==", "Zm9=", "====", "Z===", "Zm9v=", "Zm 9v", "Zm9v\n",
+                          "_-_-", "Zg==Zg=="}) {
+    EXPECT_FALSE(base64_decode(bad).has_value()) << bad;
+  }
+}
+
+// Every route that takes JSON, with everything that strangers may send.
+class HostileBodyTest : public RestFixture {
+ protected:
+  std::vector<Ask> json_asks() {
+    std::vector<Ask> asks;
+    for (const Route& route : router_->routes()) {
+      if (route.body == Route::Body::none) continue;
+      std::string target(route.pattern);
+      if (target.find("groups") != std::string::npos) continue;
+      for (const auto& [what, with] : std::initializer_list<std::pair<std::string, std::string>>{
+               {"{name}", "shop"}, {"{keyspace}", "shop"}, {"{id}", "1"}, {"{service}", "s"}}) {
+        if (const size_t at = target.find(what); at != std::string::npos) {
+          target.replace(at, what.size(), with);
+        }
+      }
+      if (target.find("{key*}") == std::string::npos) {
+        asks.push_back({.method = route.method, .target = target});
+      }
+    }
+    return asks;
+  }
+};
+
+TEST_F(HostileBodyTest, IsRefusedByEveryRoute) {
+  make("shop");
+  const std::string bodies[] = {
+      "{",
+      "\xff",
+      std::string(100'000, '['),
+      std::string(100'000, '{'),
+      R"({"name":"x","name":"y"})",
+      R"({"a":1e999})",
+      R"({"key":"\ud800","value":"1"})",
+      std::string("{\"name\":\"a\0b\"}", 14),
+      "7",
+      "null",
+      "\"text\"",
+      "[{}]",
+      R"({"__proto__":{}})",
+  };
+  for (Ask question : json_asks()) {
+    for (const std::string& body : bodies) {
+      question.body = body;
+      const Answer answer = ask(question);
+      EXPECT_EQ(answer.status, 400U)
+          << question.target << " " << body.substr(0, 40) << " " << answer.body;
+    }
+  }
+}
+
+TEST_F(HostileBodyTest, RandomBytesNeverBreakAnything) {
+  make("shop");
+  const std::string seeds[] = {
+      R"({"name":"x","config":{"k":"v"},"preconditions":{"k":null},"id":7,"state":"disabled"})",
+      R"({"operations":[{"put":{"key":"a","value_base64":"AA==","ttl_ms":5}},{"delete":{}}]})",
+      R"({"key":"a","expected":null,"new":{"value":"1","ttl_ms":18446744073709551615}})",
+      R"({"key":"a","value":"1","expires_at_ms":1700000005000})",
+      R"({"safe_point":7,"ttl":9223372036854775807})",
+      R"({"bytes":0,"keys":1,"operations_per_second":100000})",
+      R"({"role":"read","label":"\u00e9","ttl_seconds":1})",
+  };
+  Random random(test_seed(13));
+  const std::vector<Ask> asks = json_asks();
+  for (uint64_t i = 0; i < test_rounds(20'000); ++i) {
+    Ask question = asks[random.below(asks.size())];
+    question.body = seeds[random.below(std::size(seeds))];
+    for (uint64_t changes = random.below(4); changes > 0 && !question.body.empty(); --changes) {
+      const size_t at = random.below(question.body.size());
+      switch (random.below(4)) {
+        case 0: question.body[at] = static_cast<char>(random.next()); break;
+        case 1: question.body.erase(at, 1 + random.below(5)); break;
+        case 2: question.body.insert(at, random.bytes(1 + random.below(3))); break;
+        default: question.body.insert(at, question.body.substr(random.below(at + 1), 9)); break;
+      }
+    }
+    const Answer answer = ask(question);
+    ASSERT_LT(answer.status, 500U)
+        << question.target << " " << quote(question.body) << " " << answer.body;
+    ASSERT_TRUE(answer.body.empty() || parse_json(answer.body).has_value()) << answer.body;
+  }
+}
+
+}  // namespace
+}  // namespace trellis

@@ -1,0 +1,96 @@
+// The description for machines says what the routes say.
+#include <algorithm>
+#include <set>
+
+#include "rest/openapi.h"
+#include "support/rest_fixture.h"
+
+namespace trellis {
+namespace {
+
+namespace json = boost::json;
+
+class OpenapiTest : public RestFixture {
+ protected:
+  const json::value document_ = json::parse(openapi_text);
+};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), ascii_lower);
+  return out;
+}
+
+TEST_F(OpenapiTest, HasExactlyTheRoutes) {
+  std::set<std::string> routes;
+  for (const Route& route : router_->routes()) {
+    std::string pattern(route.pattern);
+    if (const size_t star = pattern.find('*'); star != std::string::npos) pattern.erase(star, 1);
+    routes.insert(lower(to_string(route.method)) + " " + pattern);
+  }
+  std::set<std::string> described;
+  for (const auto& path : document_.at("paths").as_object()) {
+    for (const auto& operation : path.value().as_object()) {
+      described.insert(std::string(operation.key()) + " " + std::string(path.key()));
+    }
+  }
+  EXPECT_EQ(routes, described);
+}
+
+TEST_F(OpenapiTest, NamesTheParametersOfItsPaths) {
+  std::set<std::string> ids;
+  for (const auto& path : document_.at("paths").as_object()) {
+    std::set<std::string> in_path;
+    const std::string text(path.key());
+    for (size_t at = text.find('{'); at != std::string::npos; at = text.find('{', at + 1)) {
+      in_path.insert(text.substr(at + 1, text.find('}', at) - at - 1));
+    }
+    for (const auto& operation : path.value().as_object()) {
+      SCOPED_TRACE(text + " " + std::string(operation.key()));
+      std::set<std::string> named;
+      const json::object& object = operation.value().as_object();
+      if (const json::value* parameters = object.if_contains("parameters")) {
+        for (const json::value& parameter : parameters->as_array()) {
+          const json::value* found = &parameter;
+          if (const json::value* ref = parameter.as_object().if_contains("$ref")) {
+            boost::system::error_code failure;
+            found = document_.find_pointer(std::string(ref->as_string()).substr(1), failure);
+            ASSERT_NE(found, nullptr) << ref->as_string();
+          }
+          if (found->at("in").as_string() == "path") {
+            named.insert(std::string(found->at("name").as_string()));
+          }
+        }
+      }
+      EXPECT_EQ(named, in_path);
+      EXPECT_TRUE(ids.insert(std::string(object.at("operationId").as_string())).second);
+      EXPECT_TRUE(object.contains("responses"));
+    }
+  }
+}
+
+// Every $ref points to something.
+void check_refs(const json::value& document, const json::value& value) {
+  if (const json::object* object = value.if_object()) {
+    if (const json::value* ref = object->if_contains("$ref")) {
+      boost::system::error_code failure;
+      EXPECT_NE(document.find_pointer(std::string(ref->as_string()).substr(1), failure), nullptr)
+          << ref->as_string();
+    }
+    for (const auto& member : *object) check_refs(document, member.value());
+  } else if (const json::array* array = value.if_array()) {
+    for (const json::value& element : *array) check_refs(document, element);
+  }
+}
+
+TEST_F(OpenapiTest, RefersToNothingThatIsNotThere) { check_refs(document_, document_); }
+
+TEST_F(OpenapiTest, IsServed) {
+  const Answer answer = ask({.target = "/openapi.json", .is_local = false});
+  EXPECT_EQ(answer.status, 200U);
+  EXPECT_EQ(answer.body, openapi_text);
+  EXPECT_EQ(document_.at("openapi").as_string(), "3.0.3");
+}
+
+}  // namespace
+}  // namespace trellis
