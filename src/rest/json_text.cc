@@ -16,15 +16,15 @@ namespace {
 constexpr std::string_view base64_alphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-constexpr std::array<int8_t, 256> make_base64_digits() {
-  std::array<int8_t, 256> digits{};
+constexpr std::array<int16_t, 256> make_base64_digits() {
+  std::array<int16_t, 256> digits{};
   digits.fill(-1);
   for (size_t i = 0; i < base64_alphabet.size(); ++i) {
-    digits[static_cast<unsigned char>(base64_alphabet[i])] = static_cast<int8_t>(i);
+    digits[static_cast<unsigned char>(base64_alphabet[i])] = static_cast<int16_t>(i);
   }
   return digits;
 }
-constexpr std::array<int8_t, 256> base64_digits = make_base64_digits();
+constexpr std::array<int16_t, 256> base64_digits = make_base64_digits();
 
 void append_escaped(Bytes& out, char c) {
   switch (c) {

@@ -19,7 +19,7 @@ constexpr size_t import_body_bytes_max = size_t{1} << 50;  // whatever a disk ca
 // A value of the largest size in base64, and its key.
 constexpr size_t import_line_bytes_max = 24 * 1024 * 1024;
 // Of one transaction. No more keys than raw locks one by one: others keep writing meanwhile.
-constexpr size_t import_batch_operations = 128;
+constexpr size_t import_batch_operations = 48;
 constexpr size_t import_batch_bytes = 1024 * 1024;
 // How much is read behind a bad line before the connection is broken off. Many clients look for the
 // answer only when they have sent all.
