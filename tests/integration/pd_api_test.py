@@ -8,7 +8,8 @@ import threading
 import time
 import unittest
 
-from trellis_http import GC, ID_MAX, KEYSPACES, Api, ServerTest, encoded, eventually
+from trellis_http import (GC, ID_MAX, KEYSPACES, Api, ServerTest, encoded, eventually,
+                          in_parallel, timestamp)
 
 NOT_FOUND = "[PD:keyspace:ErrKeyspaceNotFound]keyspace does not exist"
 EXISTS = "[PD:keyspace:ErrKeyspaceExists]keyspace already exists"
@@ -16,11 +17,6 @@ BIND = "[PD:gin:ErrBindJSON]bind JSON error"
 STATES = ("ENABLED", "DISABLED", "ARCHIVED", "TOMBSTONE")
 NOT_NUMBERS = ("abc", "-1", "%2B1", "1.0", "0x1", "%201", "1%20", "1e3", "1_000", "%C2%B2",
                "18446744073709551616", "99999999999999999999999999")
-
-
-def timestamp(unix_s):
-    """PD's: milliseconds and 18 bits of a logical clock."""
-    return int(unix_s * 1000) << 18
 
 
 class PdTest(ServerTest):
@@ -128,7 +124,7 @@ class Create(PdTest):
         statuses, ids = [], set()
         barrier = threading.Barrier(32)
 
-        def create():
+        def create(_):
             api = Api(self.server)
             barrier.wait()
             answer = api.post(KEYSPACES, {"name": name})
@@ -139,11 +135,7 @@ class Create(PdTest):
                 statuses.append(answer)
             api.close()
 
-        threads = [threading.Thread(target=create) for _ in range(32)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_parallel(32, create)
         self.assertEqual(sorted(statuses), [200] + [409] * 31)
         self.assertEqual(ids, {self.api.get(f"{KEYSPACES}/{name}").json["id"]})
 
@@ -378,15 +370,11 @@ class Config(PdTest):
 
         def change(number):
             api = Api(self.server)
-            answers.append(api.patch(f"{KEYSPACES}/{name}/config",
-                                     {"config": {"n": str(number)}, "preconditions": {"n": "0"}}))
+            answers.append(api.patch(f"{KEYSPACES}/{name}/config", {
+                "config": {"n": str(number + 1)}, "preconditions": {"n": "0"}}))
             api.close()
 
-        threads = [threading.Thread(target=change, args=[n]) for n in range(1, 13)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_parallel(12, change)
         self.assertEqual(sorted(answer.status for answer in answers), [200] + [412] * 11)
         winner = next(answer for answer in answers if answer.status == 200)
         self.assertEqual(self.api.get(f"{KEYSPACES}/{name}").json, winner.json)
@@ -679,16 +667,12 @@ class Idempotency(PdTest):
         body = json.dumps({"id": 3_000_000, "name": self.new_name()})
         answers = []
 
-        def create():
+        def create(_):
             api = Api(self.server)
             answers.append(api.post(f"{KEYSPACES}/id", body, Idempotency_Key="all"))
             api.close()
 
-        threads = [threading.Thread(target=create) for _ in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_parallel(16, create)
         self.assertEqual({answer.status for answer in answers}, {200})
         self.assertEqual({answer.json["id"] for answer in answers}, {3_000_000})
 

@@ -21,6 +21,7 @@ from trellis_command import Server
 
 KEYSPACES = "/pd/api/v2/keyspaces"
 GC = "/pd/api/v2/gc"
+V1 = "/v1/keyspaces"
 ID_MAX = 16_777_215
 PATIENCE_S = 30  # for what takes milliseconds on a machine that has time
 
@@ -54,6 +55,25 @@ def entry_bytes(entry, name):
     if name in entry:
         return entry[name].encode()
     return base64.b64decode(entry[f"{name}_base64"], validate=True)
+
+
+def raw(name, key):
+    """Path of a raw key."""
+    return f"/k/{name}/v1/raw/keys/{encoded(key)}"
+
+
+def timestamp(unix_s):
+    """PD's: milliseconds and 18 bits of a logical clock."""
+    return int(unix_s * 1000) << 18
+
+
+def in_parallel(count, work):
+    """work(0), work(1) ... in threads of their own, all to their end."""
+    threads = [threading.Thread(target=work, args=[n]) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def json_lines(body):
@@ -280,9 +300,30 @@ class ServerTest(unittest.TestCase):
     def wait_purged(self, keyspace_id):
         def done():
             progress = self.api.get(f"/v1/keyspace-ids/{keyspace_id}/purge").json
-            return progress if progress["state"] == "done" else None
+            return progress if progress.get("state") == "done" else None
         progress = eventually(done, f"purge of keyspace {keyspace_id} is done")
         # The last step, behind the progress: the record says so too.
         eventually(lambda: self.api.get(f"/v1/keyspace-ids/{keyspace_id}").json["purged_at"],
                    "it is recorded as purged")
         return progress
+
+
+class V1Test(ServerTest):
+    def show(self, name):
+        answer = self.api.get(f"{V1}/{name}")
+        self.assertEqual(answer.status, 200, answer)
+        return answer.json
+
+    def token(self, name, role, **more):
+        answer = self.api.post(f"{V1}/{name}/tokens", {"role": role, **more})
+        self.assertEqual(answer.status, 201, answer)
+        return answer.json
+
+    def put(self, name, key, value=b"v"):
+        answer = self.api.put(raw(name, key), value)
+        self.assertEqual(answer.status, 204, answer)
+
+    def set_quota(self, name, **quota):
+        answer = self.api.put(f"{V1}/{name}/quota", quota)
+        self.assertEqual(answer.status, 200, answer)
+        return answer.json["quota"]
