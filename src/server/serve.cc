@@ -1,5 +1,6 @@
 #include "server/serve.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
@@ -100,9 +101,12 @@ Status record_start(Transactor& transactor, const Clock& clock, Durability durab
       durability);
 }
 
-// Whether only programs of this machine reach it.
+// Whether only programs of this machine reach it. A name such as 127.example.org may mean any
+// machine's address.
 bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  in_addr address{};
+  if (::inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
+  return host == "localhost" || host == "::1";
 }
 
 Result<RestOptions> rest_options(const Settings& settings, std::ostream& out) {
