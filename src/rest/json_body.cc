@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>
-#include <unordered_set>
+#include <set>
 
 namespace trellis {
 namespace {
@@ -110,8 +110,8 @@ class TreeHandler {
   json::value_stack stack_;
   size_t values_left_;
   std::string key_;
-  // By depth of objects; kept when an object ends, so that the next one need not allocate.
-  std::vector<std::unordered_set<std::string>> names_;
+  // Of the objects that are open. In trees, because nobody can choose names that make one slow.
+  std::vector<std::set<std::string>> names_;
   size_t depth_ = 0;
   std::string problem_;
 };

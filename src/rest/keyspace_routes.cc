@@ -99,12 +99,21 @@ Result<HttpResponse> rename(const RestContext& context, const HttpRequest& reque
   return keyspace_answer(keyspace);
 }
 
+// Of a POST that needs no body: many clients send an empty object all the same.
+Status check_empty_body(const HttpRequest& request) {
+  if (request.body.empty()) return {};
+  TRY_ASSIGN(const json::value body, parse_json(request.body));
+  TRY_ASSIGN(const JsonMembers members, JsonMembers::of(body, "the body"));
+  return members.finish();
+}
+
 // Takes an archived keyspace on to `to`. That it is archived is asked first because there are other
 // ways to those states, which these two paths are not for.
 Result<Keyspace> leave_archive(const RestContext& context, const HttpRequest& request,
                                KeyspaceState to) {
   TRY_ASSIGN(const Caller caller, identify_server_admin(context, request));
   TRY(check_query(request, {}));
+  TRY(check_empty_body(request));
   TRY_ASSIGN(const Keyspace keyspace, context.keyspaces.load(request.captures[0]));
   if (keyspace.state != KeyspaceState::archived) {
     return Error{Code::conflict,
@@ -234,8 +243,8 @@ void add_keyspace_routes(const RestContext& context, std::vector<Route>& routes)
       {get, "/v1/keyspaces/{name}", get_by_name},
       {get, "/v1/keyspace-ids/{id}", get_by_id},
       {post, "/v1/keyspaces/{name}/rename", rename, body},
-      {post, "/v1/keyspaces/{name}/undo", undo},
-      {post, "/v1/keyspaces/{name}/purge", purge},
+      {post, "/v1/keyspaces/{name}/undo", undo, body},
+      {post, "/v1/keyspaces/{name}/purge", purge, body},
       {get, "/v1/keyspace-ids/{id}/purge", get_purge},
       {put, "/v1/keyspaces/{name}/quota", put_quota, body},
       {post, "/v1/keyspaces/{name}/tokens", create_token, body},

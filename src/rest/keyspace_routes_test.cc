@@ -104,7 +104,8 @@ TEST_F(KeyspaceRoutesTest, UndoesAndPurges) {
   EXPECT_EQ(send(get, "/v1/keyspace-ids/1/purge").code(), "purge_not_found");
 
   set_states("shop", {KeyspaceState::archived});
-  const Answer purged = send(post, "/v1/keyspaces/shop/purge");
+  EXPECT_EQ(send(post, "/v1/keyspaces/shop/purge", R"({"force":true})").code(), "bad_body");
+  const Answer purged = send(post, "/v1/keyspaces/shop/purge", "{}");
   EXPECT_EQ(purged.status, 202U);
   EXPECT_EQ(purged.json().at("keyspace").at("state").as_string(), "TOMBSTONE");
   EXPECT_EQ(send(post, "/v1/keyspaces/shop/purge").status, 404U);
