@@ -50,6 +50,9 @@ std::string advice(const Complaint& complaint, unsigned status) {
   const std::string& name = complaint.name;
   if (status == 401)
     return "put a token into TRELLIS_TOKEN, or give --token - and it on standard input";
+  if (status == 414)
+    return "long keys go through `trellis raw batch`, `import` and `export`, which put them into "
+           "bodies";
   if (name == "ErrKeyspaceNotFound" || name == "keyspace_not_found")
     return "`trellis keyspace list` shows those that there are";
   if (name == "ErrKeyspaceExists" || name == "keyspace_exists")

@@ -109,15 +109,22 @@ struct PutArguments {
   std::string tag;
 };
 
+// Beside a value lie some bytes that say when it expires.
+constexpr size_t value_head_bytes_max = 64;
+
+Error value_too_large() {
+  return Error{Code::too_large,
+               fmt::format("a value has a little less than {}: cut this one into several",
+                           human_bytes(value_bytes_max))};
+}
+
 Result<Bytes> value_of(ClientSession& session, const PutArguments& arguments) {
   if (arguments.value_option->count() > 0 && arguments.value != "-")
     return parse_bytes(arguments.value, arguments.key.escaped);
   if (session.in.is_terminal())
     fmt::print(session.err, "The value comes from here; Ctrl-D ends it.\n");
   auto value = session.in.read_all(value_bytes_max);
-  if (!value && value.error().code == Code::too_large)
-    return Error{Code::too_large, fmt::format("the value is over the limit of {} for one value",
-                                              human_bytes(value_bytes_max))};
+  if (!value && value.error().code == Code::too_large) return value_too_large();
   return value;
 }
 
@@ -133,7 +140,11 @@ Status put_key(ClientSession& session, const PutArguments& arguments) {
   if (arguments.if_absent) call.headers.push_back({"If-None-Match", "*"});
   if (!arguments.tag.empty()) call.headers.push_back({"If-Match", quoted_tag(arguments.tag)});
   TRY_ASSIGN(call.body, value_of(session, arguments));
-  TRY(session.api.call(call));
+  const auto answer = session.api.call(call);
+  if (!answer && answer.error().code == Code::too_large &&
+      call.body.size() > value_bytes_max - value_head_bytes_max)
+    return value_too_large();
+  if (!answer) return answer.error();
   return say_done(session);
 }
 
