@@ -83,6 +83,9 @@ bool is_allowed(KeyspaceState from, KeyspaceState to) {
   return false;
 }
 
+// Those who watch the log are told of it too: at worst they look once more for nothing.
+bool is_maybe(const Status& status) { return !status && status.error().code == Code::maybe; }
+
 Bytes due_key(uint64_t due_ms, KeyspaceId id, DueJob job, ByteView detail = {}) {
   return encode(KeyspaceDueKey{due_ms, id, job, detail});
 }
@@ -201,11 +204,12 @@ Result<Keyspace> Keyspaces::create(const Creation& asked, const Caller& caller) 
         TRY_ASSIGN(attempt.id, next_id());
       }
     }
-    TRY(try_create(creation, caller, attempt));
+    const Status status = try_create(creation, caller, attempt);
+    if (is_maybe(status)) changes_.announce();
+    TRY(status);
     if (attempt.made_before) return load(*attempt.made_before);
     if (attempt.id_taken) continue;  // somebody chose it by number: ours is the next one
     changes_.announce();
-    if (!creation.request_id.empty()) wake_collector_();
     return attempt.keyspace;
   }
 }
@@ -351,7 +355,7 @@ Result<Keyspace> Keyspaces::change_id(KeyspaceId id, const ChangeOf& what, Edit 
   ChangeLog::lock(scope);
   Keyspace keyspace;
   bool changed = false;
-  TRY(map_.transact(scope, [&](View& view) -> Status {
+  const Status status = map_.transact(scope, [&](View& view) -> Status {
     Value value;
     if (!what.name.empty()) {
       TRY(view.get(name_key, value));
@@ -374,14 +378,12 @@ Result<Keyspace> Keyspaces::change_id(KeyspaceId id, const ChangeOf& what, Edit 
                   .after = keyspace};
     TRY_ASSIGN(keyspace.revision, changes_.append(view, change));
     view.put(meta_key, encode_keyspace(keyspace));
+    doubt(id, keyspace.state);
     return {};
-  }));
+  });
+  if (is_maybe(status)) changes_.announce();
+  TRY(status);
   if (!changed) return keyspace;
-  {
-    const std::shared_lock lock(tenants_mutex_);
-    if (const auto found = tenants_.find(id); found != tenants_.end())
-      found->second->apply(keyspace);
-  }
   log_info("keyspace changed", {{"keyspace", keyspace.name},
                                 {"id", id.value},
                                 {"action", what.action},
@@ -507,30 +509,21 @@ Result<std::optional<std::string>> Keyspaces::edit_state(View& view, Keyspace& k
 
 Result<Keyspace> Keyspaces::set_state(std::string_view name, KeyspaceState to,
                                       const Caller& caller) {
-  // Whoever holds this keyspace's Tenant must hear of it before the change is answered.
-  std::shared_ptr<Tenant> held;
-  const auto edit = [&](View& view, Keyspace& keyspace) -> Result<std::optional<std::string>> {
-    TRY_ASSIGN(auto detail, edit_state(view, keyspace, to));
-    if (detail && held != nullptr) held->restrict_to(to, keyspace.revision + 1);
-    return detail;
-  };
-  TRY_ASSIGN(held, tenant(name));
+  const auto edit = [&](View& view, Keyspace& keyspace) { return edit_state(view, keyspace, to); };
   auto keyspace = change(name, {.action = "state", .caller = caller, .alone = true}, edit);
-  held->doubt();  // restricted by a run that may not have been the last
   wake_collector_();
   return keyspace;
 }
 
 Status Keyspaces::retire(KeyspaceId id, uint64_t due_ms) {
-  TRY_ASSIGN(const auto held, tenant(id));
   TRY_ASSIGN(const Keyspace before, load(id));
   const auto edit = [&](View& view, Keyspace& keyspace) -> Result<std::optional<std::string>> {
+    // Then its name is not in the scope. The collector comes again.
+    if (keyspace.name != before.name) return Error{Code::conflict, "renamed meanwhile", "renamed"};
     view.remove(due_key(due_ms, id, DueJob::retire));
     if (keyspace.state != KeyspaceState::archived || keyspace.retire_at_ms > map_.clock.unix_ms())
       return std::optional<std::string>();
-    TRY_ASSIGN(auto detail, edit_state(view, keyspace, KeyspaceState::tombstone));
-    held->restrict_to(KeyspaceState::tombstone, keyspace.revision + 1);
-    return detail;
+    return edit_state(view, keyspace, KeyspaceState::tombstone);
   };
   const auto keyspace = change_id(id,
                                   {.action = "state",
@@ -538,7 +531,6 @@ Status Keyspaces::retire(KeyspaceId id, uint64_t due_ms) {
                                    .alone = true,
                                    .keys = {encode(KeyspaceNameKey{before.name})}},
                                   edit);
-  held->doubt();
   if (!keyspace) return keyspace.error();
   return {};
 }
@@ -577,7 +569,6 @@ Result<std::shared_ptr<Tenant>> Keyspaces::tenant(std::string_view name) {
   }
   TRY_ASSIGN(const Keyspace keyspace, load(name));
   TRY_ASSIGN(auto held, tenant(keyspace.id));
-  held->apply(keyspace);
   const std::lock_guard lock(tenants_mutex_);
   if (tenants_by_name_.size() >= options_.tenants_max) tenants_by_name_.clear();
   tenants_by_name_.insert_or_assign(std::string(name), held);
@@ -594,6 +585,15 @@ Result<std::shared_ptr<Tenant>> Keyspaces::tenant(KeyspaceId id) {
   if (tenants_.size() >= options_.tenants_max) make_room();
   // Whatever was read is only proof that it exists: a Tenant reads its own truth.
   return tenants_.try_emplace(id, std::make_shared<Tenant>(map_, keyspace.id)).first->second;
+}
+
+// The Tenant of a keyspace that changes, if it is in memory, hears of it before the change is made:
+// one that is made meanwhile reads its own truth, for which it needs the latches of the change.
+// Without latches each operation reads what is stored anyway.
+void Keyspaces::doubt(KeyspaceId id, KeyspaceState next) {
+  if (!map_.latched()) return;
+  const std::shared_lock lock(tenants_mutex_);
+  if (const auto found = tenants_.find(id); found != tenants_.end()) found->second->doubt(next);
 }
 
 // Forgets tenants that nobody holds and nobody used since the last time; if all were used, then

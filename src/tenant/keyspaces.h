@@ -103,6 +103,7 @@ class Keyspaces {
   Result<Keyspace> change(std::string_view name, const ChangeOf& what, Edit edit);
   Result<Keyspace> change_id(KeyspaceId id, const ChangeOf& what, Edit edit);
   Result<std::optional<std::string>> edit_state(View& view, Keyspace& keyspace, KeyspaceState to);
+  void doubt(KeyspaceId id, KeyspaceState next);
   void forget(KeyspaceId id);
   void make_room();
 

@@ -131,21 +131,16 @@ void Tenant::take_over(const Keyspace& keyspace) {
   state_.store(keyspace.state);
 }
 
-void Tenant::apply(const Keyspace& keyspace) {
-  const std::lock_guard lock(mutex_);
-  if (keyspace.revision >= keyspace_.revision) take_over(keyspace);
-}
-
-void Tenant::restrict_to(KeyspaceState state, uint64_t revision) {
+void Tenant::doubt(KeyspaceState next) {
   const std::lock_guard lock(mutex_);
   // The states are in the order of what they refuse.
-  state_.store(std::max(state_.load(), state));
-  keyspace_.revision = revision;
+  state_.store(std::max(state_.load(), next));
+  doubtful_.store(true);
 }
 
 bool Tenant::is_named(std::string_view name) const {
   const std::lock_guard lock(mutex_);
-  return keyspace_.name == name && keyspace_.state != KeyspaceState::tombstone;
+  return !doubtful_.load() && keyspace_.name == name && keyspace_.state != KeyspaceState::tombstone;
 }
 
 Status Tenant::refresh_if_needed() {
@@ -153,8 +148,8 @@ Status Tenant::refresh_if_needed() {
   return refresh();
 }
 
-// Under the keyspace's shared latch no state change is under way, so that what is stored is the
-// truth, whatever was taken over before.
+// Under these latches no change is under way, so that what is stored is the truth, and nobody can
+// have come to doubt it since it was read.
 Status Tenant::refresh() {
   const Bytes key = encode(KeyspaceMetaKey{id_});
   if (!map_.latched()) {
@@ -163,6 +158,7 @@ Status Tenant::refresh() {
     TRY_ASSIGN(const Keyspace keyspace, decode_stored(value, id_));
     const std::lock_guard lock(mutex_);
     take_over(keyspace);
+    doubtful_.store(false);
     return {};
   }
   return map_.transactor.transact(

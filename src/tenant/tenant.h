@@ -126,13 +126,11 @@ class Tenant {
   bool take_used() { return used_.exchange(false, std::memory_order_relaxed); }
 
   // --- for Keyspaces ---
-  // Takes over what an admin changed, unless something later was taken over already.
-  void apply(const Keyspace& keyspace);
-  // For a state change that may yet fail, under the keyspace's exclusive latch: refuses what either
-  // state would, and counts as taken over up to `revision`.
-  void restrict_to(KeyspaceState state, uint64_t revision);
-  // The change failed, or nobody knows: the next operation reads what is stored.
-  void doubt() { doubtful_.store(true); }
+  // Something about it changes, in a transaction that may yet fail: for inside of it, where latches
+  // order transactions. Refuses from now on what either state would; the next operation reads what
+  // is stored, and waits for the transaction to do so.
+  void doubt(KeyspaceState next);
+  // False as long as that is not known for sure.
   bool is_named(std::string_view name) const;
 
  private:

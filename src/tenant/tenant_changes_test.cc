@@ -1,0 +1,110 @@
+// What an admin changes, seen by a Tenant in the moment of the change.
+#include "support/hooked_engine.h"
+#include "support/tenant_fixture.h"
+
+namespace trellis {
+namespace {
+
+// The same map, through an engine with hooks, every commit waited for.
+class TenantChanges : public TenantFixture {
+ protected:
+  void SetUp() override {
+    auto opened = Keyspaces::open(hooked_map_);
+    ASSERT_OK(opened);
+    keyspaces_ = std::move(*opened);
+  }
+  // Tenants know what they are.
+  void use(const std::string& name) {
+    ASSERT_OK(keyspaces_->tenant(name).value()->admit(reader, Access::read));
+  }
+  KeyspaceId id_of(const std::string& name) {
+    const auto tenant = keyspaces_->tenant(name);
+    EXPECT_OK(tenant);
+    return tenant ? (*tenant)->id() : KeyspaceId{keyspace_id_max};
+  }
+
+  HookedEngine hooked_{memory_};
+  Transactor hooked_transactor_{hooked_, clock_, {.way = GetParam(), .check_scope = true}};
+  MapHandle hooked_map_{hooked_, hooked_transactor_, clock_, Durability::always};
+};
+INSTANTIATE_TEST_SUITE_P(BothWays, TenantChanges, testing::Values(Way::latched, Way::expecting),
+                         way_name);
+
+// A rename that is visible and not yet answered: the name is free for somebody else, whose data it
+// is from then on.
+TEST_P(TenantChanges, ANameGoesToItsNewOwnerBeforeTheRenameIsAnswered) {
+  const KeyspaceId first = make("shop").value().id;
+  use("shop");
+  std::optional<KeyspaceId> second;
+  hooked_.on_durable = [&]() -> Status {
+    TRY_ASSIGN(const Keyspace made, make("shop"));
+    second = made.id;
+    EXPECT_EQ(id_of("shop"), made.id);
+    EXPECT_EQ(id_of("store"), first);
+    return {};
+  };
+  ASSERT_OK(keyspaces_->rename("shop", "store", root));
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(id_of("shop"), *second);
+}
+
+TEST_P(TenantChanges, ANameGoesToItsNewOwnerAfterARenameOfUnknownOutcome) {
+  const KeyspaceId first = make("shop").value().id;
+  use("shop");
+  hooked_.on_durable = [] { return Error{Code::unavailable, "the disk is gone"}; };
+  EXPECT_CODE(keyspaces_->rename("shop", "store", root), Code::maybe);
+  const auto second = make("shop");  // it was done
+  ASSERT_OK(second);
+  EXPECT_EQ(id_of("shop"), second->id);
+  EXPECT_EQ(id_of("store"), first);
+}
+
+TEST_P(TenantChanges, ANameIsFreeBeforeATombstoneIsAnswered) {
+  ASSERT_OK(make("shop"));
+  ASSERT_OK(keyspaces_->set_state("shop", KeyspaceState::disabled, root));
+  ASSERT_OK(keyspaces_->set_state("shop", KeyspaceState::archived, root));
+  EXPECT_OK(keyspaces_->tenant("shop").value()->admit(root, Access::read));
+  bool called = false;
+  hooked_.on_durable = [&]() -> Status {
+    called = true;
+    TRY(make("shop"));
+    EXPECT_OK(keyspaces_->tenant("shop").value()->admit(reader, Access::read));
+    return {};
+  };
+  ASSERT_OK(keyspaces_->set_state("shop", KeyspaceState::tombstone, root));
+  EXPECT_TRUE(called);
+}
+
+TEST_P(TenantChanges, AChangeOfUnknownOutcomeHolds) {
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  use("shop");
+  int woken = 0;
+  const auto subscription = keyspaces_->changes().subscribe([&] { woken++; });
+  hooked_.on_durable = [] { return Error{Code::unavailable, "the disk is gone"}; };
+  EXPECT_CODE(keyspaces_->set_quota("shop", {.keys = 1}, root), Code::maybe);
+  EXPECT_EQ(woken, 1);
+  EXPECT_EQ(tenant->keyspace().value().quota.keys, 1u);
+  ASSERT_OK(put(*tenant, writer, "a", "1"));
+  EXPECT_REASON(put(*tenant, writer, "b", "1"), Code::exhausted, "quota_exceeded");
+
+  hooked_.on_durable = [] { return Error{Code::unavailable, "the disk is gone"}; };
+  EXPECT_CODE(make("next"), Code::maybe);
+  EXPECT_EQ(woken, 2);
+  hooked_.on_durable = [] { return Error{Code::unavailable, "the disk is gone"}; };
+  EXPECT_CODE(keyspaces_->set_state("shop", KeyspaceState::disabled, root), Code::maybe);
+  EXPECT_EQ(woken, 3);
+  EXPECT_REASON(put(*tenant, writer, "a", "2"), Code::denied, "keyspace_disabled");
+}
+
+TEST_P(TenantChanges, AStateChangeThatFailsChangesNothing) {
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  ASSERT_OK(put(*tenant, writer, "a", "1"));
+  hooked_.on_commit = [] { return Error{Code::no_space, "the disk is full"}; };
+  EXPECT_CODE(keyspaces_->set_state("shop", KeyspaceState::disabled, root), Code::no_space);
+  EXPECT_OK(put(*tenant, writer, "a", "2"));
+}
+
+}  // namespace
+}  // namespace trellis
