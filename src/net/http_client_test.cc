@@ -105,9 +105,9 @@ TEST(HttpClient, SendsWhatItIsGiven) {
 }
 
 TEST(HttpClient, TakesAllFormsOfAnswers) {
+  const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   ScriptedServer server(
-      {{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: u\r\n\r\n",
+      {{chunked + "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: u\r\n\r\n",
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
         "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
         "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nto the end"}});

@@ -536,7 +536,7 @@ TEST_F(HttpStreamTest, WaitsUntilWokenOrTimeHasPassed) {
 }
 
 TEST_F(HttpStreamTest, AWakeWhileItMakesAPieceIsKept) {
-  any_ = [this](const HttpRequest&) {
+  any_ = [](const HttpRequest&) {
     class Source final : public BodySource {
      public:
       void on_start(Waker waker) override { waker_ = std::move(waker); }

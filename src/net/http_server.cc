@@ -198,10 +198,9 @@ Status HttpServer::Impl::start() {
   const unsigned loop_count =
       options.loops > 0 ? options.loops : std::max(std::thread::hardware_concurrency(), 1U);
   for (unsigned i = 0; i < loop_count; ++i) {
-    loops.push_back(std::unique_ptr<SessionLoop>(
-        new SessionLoop{EventLoop(options.sweep_ms),
-                        {router, options, clock, budget, services.metrics},
-                        services}));
+    loops.push_back(std::make_unique<SessionLoop>(
+        options.sweep_ms, ConnectionContext{router, options, clock, budget, services.metrics},
+        services));
   }
   for (const HttpListener& listener : options.listeners) {
     if (listener.tls && tls == nullptr) {

@@ -50,6 +50,9 @@ struct SessionServices {
 
 // A loop and what its connections share.
 struct SessionLoop {
+  SessionLoop(uint32_t sweep_ms, ConnectionContext shared, const SessionServices& server)
+      : loop(sweep_ms), context(shared), services(server) {}
+
   EventLoop loop;
   ConnectionContext context;
   const SessionServices& services;

@@ -76,15 +76,15 @@ unsigned http_status(Code code) {
     case Code::invalid: return 400;
     case Code::denied: return 403;
     case Code::not_found: return 404;
-    case Code::exists: return 409;
+    case Code::exists:
     case Code::conflict: return 409;
     case Code::refused: return 412;
     case Code::too_large: return 413;
     case Code::exhausted: return 429;
-    case Code::corrupt: return 500;
+    case Code::corrupt:
     case Code::maybe: return 500;
     case Code::unsupported: return 501;
-    case Code::busy: return 503;
+    case Code::busy:
     case Code::unavailable: return 503;
     case Code::no_space: return 507;
   }

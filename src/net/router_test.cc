@@ -112,8 +112,7 @@ TEST(Router, BadTablesAreRefused) {
   for (const std::string_view pattern :
        {"", "a", "/{", "/}", "/{}", "/{*}", "/a{x}", "/{x}a", "/{x*}/b", "/{a b}", "/{x**}",
         "/{x}{y}", "/a\nb",
-        "/{1}/{2}/{3}/{4}/{5}/{6}/{7}/{8}/{9}/{10}/{11}/{12}/{13}/{14}/{15}/"
-        "{16}/{17}"}) {
+        "/{1}/{2}/{3}/{4}/{5}/{6}/{7}/{8}/{9}/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}"}) {
     EXPECT_FALSE(Router::make({route(HttpMethod::get, pattern)}).has_value()) << pattern;
   }
   EXPECT_FALSE(

@@ -14,6 +14,9 @@
 namespace trellis {
 namespace {
 
+constexpr std::string_view good_chunks =
+    "POST /worker-echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    "5\r\nhello\r\n1;a=\"b\"\r\n!\r\n0\r\nT: u\r\n\r\n";
 constexpr std::string_view good_inputs[] = {
     "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n",
     "HEAD /hello HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -24,8 +27,7 @@ constexpr std::string_view good_inputs[] = {
     "GET http://b/hello?x=1 HTTP/1.1\r\nHost: a\r\n\r\n",
     "PUT /echo/a%2Fb HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
     "PUT /echo/ HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab",
-    "POST /worker-echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-    "5\r\nhello\r\n1;a=\"b\"\r\n!\r\n0\r\nT: u\r\n\r\n",
+    good_chunks,
     "PUT /sink HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
     "PUT /sink HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
     "GET /hello HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",

@@ -14,7 +14,9 @@ struct HostileInput {
   std::string_view status;  // it is answered with, before the connection is closed
 };
 
-inline void PrintTo(const HostileInput& input, std::ostream* out) { *out << input.name; }
+inline std::ostream& operator<<(std::ostream& out, const HostileInput& input) {
+  return out << input.name;
+}
 
 using namespace std::string_view_literals;
 
