@@ -129,6 +129,7 @@ void Tenant::take_over(const Keyspace& keyspace) {
   keyspace_ = keyspace;
   rate_.set(keyspace.quota.operations_per_second);
   state_.store(keyspace.state);
+  doubtful_.store(false);  // last: whoever sees that asks nobody
 }
 
 void Tenant::doubt(KeyspaceState next) {
@@ -157,8 +158,8 @@ Status Tenant::refresh() {
     TRY(map_.engine.get(key, value));
     TRY_ASSIGN(const Keyspace keyspace, decode_stored(value, id_));
     const std::lock_guard lock(mutex_);
-    take_over(keyspace);
-    doubtful_.store(false);
+    // Somebody who read later may have come first.
+    if (keyspace.revision >= keyspace_.revision) take_over(keyspace);
     return {};
   }
   return map_.transactor.transact(
@@ -167,7 +168,6 @@ Status Tenant::refresh() {
         Value value;
         TRY(view.get(key, value));
         TRY_ASSIGN(const Keyspace keyspace, decode_stored(value, id_));
-        doubtful_.store(false);
         const std::lock_guard lock(mutex_);
         take_over(keyspace);
         return {};

@@ -1,4 +1,8 @@
 // What an admin changes, seen by a Tenant in the moment of the change.
+#include <atomic>
+#include <latch>
+#include <thread>
+
 #include "support/hooked_engine.h"
 #include "support/tenant_fixture.h"
 
@@ -104,6 +108,43 @@ TEST_P(TenantChanges, AStateChangeThatFailsChangesNothing) {
   hooked_.on_commit = [] { return Error{Code::no_space, "the disk is full"}; };
   EXPECT_CODE(keyspaces_->set_state("shop", KeyspaceState::disabled, root), Code::no_space);
   EXPECT_OK(put(*tenant, writer, "a", "2"));
+}
+
+// The first operations of a Tenant, all at once: none is refused because another one is still
+// finding out what the state is.
+TEST_P(TenantChanges, ATenantIsNotGoneBeforeItIsKnown) {
+  ASSERT_OK(make("shop"));
+  const KeyspaceId id = id_of("shop");
+  std::atomic<int> refused = 0;
+  for (int round = 0; round < 3'000; round++) {
+    Tenant tenant(hooked_map_, id);
+    std::latch start(2);
+    const auto admit = [&] {
+      start.arrive_and_wait();
+      for (int i = 0; i < 20; i++)
+        if (!tenant.admit(reader, Access::read)) refused++;
+    };
+    std::thread other(admit);
+    admit();
+    other.join();
+  }
+  EXPECT_EQ(refused, 0);
+}
+
+// Two operations read the state, one before and one after a change of it. What the later one read
+// counts, whoever comes last.
+TEST_P(TenantChanges, AnOldReadOfTheStateDoesNotCount) {
+  if (GetParam() == Way::latched) GTEST_SKIP() << "no state changes while it is read";
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  bool called = false;
+  hooked_.after_get = [&] {
+    called = true;
+    ASSERT_OK(keyspaces_->set_state("shop", KeyspaceState::disabled, root));
+    EXPECT_REASON(tenant->admit(reader, Access::read), Code::denied, "keyspace_disabled");
+  };
+  EXPECT_REASON(tenant->admit(reader, Access::read), Code::denied, "keyspace_disabled");
+  EXPECT_TRUE(called);
 }
 
 }  // namespace
