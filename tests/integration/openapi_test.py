@@ -1,0 +1,372 @@
+"""/openapi.json against the server that serves it: every operation is there, and what it answers
+is what the description says, in success and in error."""
+
+import json
+import re
+import time
+import unittest
+
+from trellis_http import GC, KEYSPACES, ServerTest, encoded, json_lines
+
+METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
+PRIMITIVES = {"string": str, "integer": int, "number": (int, float), "boolean": bool,
+              "object": dict, "array": list}
+# These three have no error that a caller can make.
+NEVER_FAIL = {"getHealth", "getReady", "getOpenapi"}
+
+
+class Validator:
+    """The part of OpenAPI 3.0's schemas that the description uses. Members that no schema names are
+    mistakes: of the server or of the description."""
+
+    known = {"type", "properties", "required", "additionalProperties", "items", "enum", "nullable",
+             "minimum", "maximum", "pattern", "maxLength", "maxItems", "allOf", "$ref", "format",
+             "description", "example", "default"}
+
+    def __init__(self, document):
+        self.document = document
+
+    def resolve(self, node):
+        while "$ref" in node:
+            target = self.document
+            for part in node["$ref"].removeprefix("#/").split("/"):
+                target = target[part]
+            node = target
+        return node
+
+    def properties(self, schema):
+        """Of an object, those of all its parts; None: it may have any."""
+        schema = self.resolve(schema)
+        found = dict(schema.get("properties", {}))
+        if not found and "allOf" not in schema:
+            return None
+        for part in schema.get("allOf", []):
+            found.update(self.properties(part) or {})
+        return found
+
+    def problems(self, schema, value, where="it"):
+        schema = self.resolve(schema)
+        if unknown := set(schema) - self.known:
+            yield f"{where}: the schema has {unknown}, which this validator does not know"
+        if value is None and schema.get("nullable"):
+            return
+        if "type" in schema and not self.has_type(schema["type"], value):
+            yield f"{where}: {value!r} is no {schema['type']}"
+            return
+        for part in schema.get("allOf", []):
+            yield from self.problems(part, value, where) if not isinstance(value, dict) else \
+                self.object_problems(self.resolve(part), value, where)
+        if "enum" in schema and value not in schema["enum"]:
+            yield f"{where}: {value!r} is not of {schema['enum']}"
+        if "minimum" in schema and value < schema["minimum"]:
+            yield f"{where}: {value} is under {schema['minimum']}"
+        if "maximum" in schema and value > schema["maximum"]:
+            yield f"{where}: {value} is over {schema['maximum']}"
+        if "pattern" in schema and not re.search(schema["pattern"], value):
+            yield f"{where}: {value!r} does not match {schema['pattern']}"
+        if isinstance(value, str) and len(value) > schema.get("maxLength", len(value)):
+            yield f"{where}: it is too long"
+        if isinstance(value, list):
+            if len(value) > schema.get("maxItems", len(value)):
+                yield f"{where}: it has too many items"
+            for i, item in enumerate(value):
+                yield from self.problems(schema.get("items", {}), item, f"{where}[{i}]")
+        if isinstance(value, dict):
+            yield from self.object_problems(schema, value, where)
+            named = self.properties(schema)
+            more = schema.get("additionalProperties", named is None)
+            for name in value:
+                if named is not None and name in named:
+                    continue
+                if isinstance(more, dict):
+                    yield from self.problems(more, value[name], f"{where}.{name}")
+                elif not more:
+                    yield f"{where}: it has the member {name!r}, which is not described"
+
+    def object_problems(self, schema, value, where):
+        """The members that a schema names, and those that it wants."""
+        for part in schema.get("allOf", []):
+            yield from self.object_problems(self.resolve(part), value, where)
+        for name in schema.get("required", []):
+            if name not in value:
+                yield f"{where}: it has no {name!r}"
+        for name, member in schema.get("properties", {}).items():
+            if name in value:
+                yield from self.problems(member, value[name], f"{where}.{name}")
+
+    @staticmethod
+    def has_type(name, value):
+        is_bool = isinstance(value, bool)
+        return isinstance(value, PRIMITIVES[name]) and (not is_bool or name == "boolean")
+
+
+class ValidatorItself(unittest.TestCase):
+    def test_it_can_fail(self):
+        document = {"s": {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}},
+                          "required": ["a"]}}
+        validator = Validator(document)
+        for schema, good, bad in (
+                ({"$ref": "#/s"}, [{"a": 1}], [{}, {"a": -1}, {"a": "1"}, {"a": True}, {"a": 1.5},
+                                               {"a": None}, {"a": 1, "b": 2}, [], None]),
+                ({"type": "array", "items": {"$ref": "#/s"}}, [[], [{"a": 1}]], [[{}], {}, "x"]),
+                ({"type": "string", "enum": ["x"], "nullable": True}, ["x", None], ["y", 1]),
+                ({"type": "object", "additionalProperties": {"type": "string"}},
+                 [{}, {"k": "v"}], [{"k": 1}]),
+                ({"type": "object", "additionalProperties": False}, [{}], [{"k": 1}]),
+                ({"type": "object"}, [{}, {"any": 1}], ["x"]),
+                ({"allOf": [{"$ref": "#/s"}, {"type": "object", "properties": {
+                    "b": {"type": "boolean"}}, "required": ["b"]}]},
+                 [{"a": 1, "b": False}], [{"a": 1}, {"b": True}, {"a": 1, "b": 1},
+                                          {"a": 1, "b": True, "c": 1}]),
+                ({"allOf": [{"$ref": "#/s"}], "nullable": True}, [None, {"a": 1}], [{}]),
+                ({"type": "number", "maximum": 2}, [1, 1.5], [3, "1", True]),
+                ({"type": "string", "pattern": "^a+$", "maxLength": 2}, ["a"], ["b", "aaa"])):
+            for value in good:
+                self.assertEqual(list(validator.problems(schema, value)), [], (schema, value))
+            for value in bad:
+                self.assertNotEqual(list(validator.problems(schema, value)), [], (schema, value))
+
+
+class Openapi(ServerTest):
+    def setUp(self):
+        super().setUp()
+        answer = self.api.get("/openapi.json")
+        self.assertEqual((answer.status, answer.headers["Content-Type"]),
+                         (200, "application/json"))
+        self.document = answer.json
+        self.validator = Validator(self.document)
+        self.operations = {operation["operationId"]: (method, path, operation)
+                           for path, item in self.document["paths"].items()
+                           for method, operation in item.items()}
+
+    def test_the_document_is_whole(self):
+        count = sum(len(item) for item in self.document["paths"].values())
+        self.assertEqual(len(self.operations), count, "each operationId is there once")
+
+        def walk(node):
+            if isinstance(node, dict):
+                if isinstance(node.get("$ref"), str):
+                    self.assertIsInstance(self.validator.resolve(node), dict)
+                node = list(node.values())
+            for child in node if isinstance(node, list) else []:
+                walk(child)
+        walk(self.document)
+        for name, (method, path, operation) in self.operations.items():
+            with self.subTest(name=name):
+                self.assertIn(method, METHODS)
+                self.assertTrue(operation["summary"] and operation["tags"])
+                parameters = [self.validator.resolve(p) for p in operation.get("parameters", [])]
+                in_path = {p["name"] for p in parameters if p["in"] == "path"}
+                self.assertEqual(in_path, set(re.findall(r"{(\w+)}", path)))
+                self.assertTrue(all(p["required"] for p in parameters if p["in"] == "path"))
+
+    def test_every_path_takes_these_methods_and_no_others(self):
+        paths = self.document["paths"]
+        patterns = {path: re.compile(re.sub(r"{\w+}", "[^/]+", path)) for path in paths}
+        for path in paths:
+            with self.subTest(path=path):
+                target = re.sub(r"{\w+}", "1", path)
+                answer = self.api.call("OPTIONS", target)
+                self.assertEqual(answer.status, 204)
+                # .../keyspaces/id is also the keyspace that is called so.
+                methods = {method.upper() for other, pattern in patterns.items()
+                           for method in paths[other] if pattern.fullmatch(target)} | {"OPTIONS"}
+                if "GET" in methods:
+                    methods.add("HEAD")
+                self.assertEqual(set(answer.headers["Allow"].split(", ")), methods)
+
+    def test_every_method_is_routed(self):
+        for name, (method, path, _) in self.operations.items():
+            if name == "watchKeyspaces":  # has no end; see below
+                continue
+            with self.subTest(name=name):
+                # Not a name, an id or a body that it would do anything for.
+                answer = self.api.call(method.upper(), re.sub(r"{\w+}", "%7f", path), b"-")
+                self.assertNotEqual(answer.status, 405)
+                self.assertNotIn(b"path_not_found", answer.body)
+                self.assertNotIn(b"nothing at this path", answer.body)
+                self.api.close()
+
+    def calls(self):
+        """operationId: [(expected status, parameters of the path and query, body, headers)]"""
+        made = self.create(config={"a": "b"})
+        name, number = made["name"], made["id"]
+        archived = [self.create()["name"] for _ in range(2)]
+        for one in archived:
+            self.bring_to(one, "ARCHIVED")
+        gone = self.create()
+        self.bring_to(gone["name"], "TOMBSTONE")
+        old = (int(time.time() - 60) * 1000) << 18
+        self.api.put(f"{GC}/service_safepoint/{number}/held", {"safe_point": old, "ttl": 600})
+        self.api.put(f"/k/{name}/v1/raw/keys/short?ttl_ms=1", b"x")
+        self.api.put("/v1/raw/keys/b%FF?ttl_ms=600000", b"\xff")
+        token = self.api.post(f"/v1/keyspaces/{name}/tokens", {"role": "read"}).json
+        by_name, nobody = {"name": name}, {"name": "nobody"}
+        by_id, no_id, bad_id = {"id": number}, {"id": 4_000_000}, {"id": "x"}
+        typo = {"?typo": "1"}
+        yield from {
+            "pdCreateKeyspace": [(200, {}, {"name": self.new_name(), "config": {"k": "v"}},
+                                  {"Idempotency-Key": "openapi"}), (422, {}, {"name": "a b"})],
+            "pdListKeyspaces": [(200, {}), (200, {"?limit": 1, "?page_token": "1"}),
+                                (400, {"?limit": "x"})],
+            "pdCreateKeyspaceById": [(200, {}, {"id": 9_000_000, "name": self.new_name()}),
+                                     (409, {}, {"id": number, "name": self.new_name()})],
+            "pdGetKeyspaceById": [(200, by_id), (404, no_id), (400, bad_id)],
+            "pdGetKeyspace": [(200, {**by_name, "?force_refresh_group_id": "true"}), (404, nobody)],
+            "pdPatchConfig": [(200, by_name, {"config": {"a": None, "c": "d"},
+                                              "preconditions": {"a": "b", "z": None}}),
+                              (412, by_name, {"config": {}, "preconditions": {"c": None}})],
+            "pdSetState": [(200, by_name, {"state": "Disabled"}), (200, by_name,
+                                                                   {"state": "enabled"}),
+                           (409, by_name, {"state": "tombstone"})],
+            "pdGetSafePoint": [(200, by_id), (404, no_id)],
+            "pdPutTxnSafePoint": [(200, by_id, {"safe_point": 7}), (409, by_id, {"safe_point": 1})],
+            "pdPutSafePoint": [(200, by_id, {"safe_point": 5}), (409, by_id, {"safe_point": 9})],
+            "pdGetTxnSafePoint": [(200, by_id), (400, bad_id)],
+            "pdListServiceSafePoints": [(200, by_id), (404, no_id)],
+            "pdPutServiceSafePoint": [
+                (200, {**by_id, "service": "s 1"}, {"safe_point": old, "ttl": 9}),
+                (422, {**by_id, "service": "gc_worker"}, {"safe_point": old, "ttl": 9})],
+            "pdDeleteServiceSafePoint": [(200, {**by_id, "service": "s 1"}),
+                                         (404, {**by_id, "service": "s 1"})],
+            "pdGetGcState": [(200, by_id), (404, no_id)],
+            "pdListGroups": [(200, {"?state": "merge"}), (400, typo)],
+            "pdGetGroup": [(200, {"id": 0}), (400, {"id": 0, **typo})],
+            "pdListMetaServiceGroups": [(200, {}), (400, typo)],
+            **{operation: [(501, {"id": 0}, {})] for operation in (
+                "pdCreateGroups", "pdDeleteGroup", "pdPatchGroup", "pdAllocGroup", "pdSplitGroup",
+                "pdFinishSplitGroup", "pdMergeGroup", "pdFinishMergeGroup",
+                "pdRemoveGroupKeyspaces", "pdPatchMetaServiceGroups",
+                "pdPatchMetaServiceGroupStatus")},
+            "getKeyspace": [(200, by_name), (404, nobody)],
+            "getKeyspaceById": [(200, by_id), (200, {"id": gone["id"]}), (404, no_id)],
+            "renameKeyspace": [(200, by_name, {"name": name}), (409, by_name, {"name":
+                                                                               archived[0]})],
+            "undoArchive": [(200, {"name": archived[0]}), (409, by_name)],
+            "purgeKeyspace": [(202, {"name": archived[1]}), (409, by_name)],
+            "getPurge": [(200, {"id": gone["id"]}), (404, by_id)],
+            "setQuota": [(200, by_name, {"bytes": 10**9, "keys": 0}),
+                         (400, by_name, {"bytes": "x"})],
+            "createToken": [(201, by_name, {"role": "admin", "label": "l", "ttl_seconds": 60}),
+                            (422, by_name, {"role": "read", "label": "\n"})],
+            "listTokens": [(200, by_name), (404, nobody)],
+            "revokeToken": [(204, {**by_name, "id": token["id"]}),
+                            (404, {**by_name, "id": token["id"]})],
+            "explainGc": [(200, by_name), (404, nobody)],
+            "getTop": [(200, {"?by": "keys", "?limit": 5}), (400, {"?by": "size"})],
+            "getAudit": [(200, {"?since": 0, "?keyspace": name}), (400, {"?limit": 0}),
+                         (422, {"?since": 2**60})],
+            **self.raw_calls("", {}, {"X-Trellis-Keyspace": name}),
+            **self.raw_calls("In", {"keyspace": name}, {}),
+            "getHealth": [(200, {})], "getReady": [(200, {})], "getOpenapi": [(200, {})],
+            "getMetrics": [(200, {}), (400, typo)],
+        }.items()
+
+    def raw_calls(self, suffix, whose, headers):
+        """The paths there are twice: with the keyspace in front, and in a header."""
+        key = {**whose, "key": "k/%\xff"}
+        wrong = {"operations": [{"put": {"key": ""}}]}
+        batch = {"operations": [{"put": {"key": "a", "value": "1", "ttl_ms": 90_000}},
+                                {"put": {"key": "b", "value_base64": "/w=="}},
+                                {"delete": {"key_base64": "/w=="}}]}
+        new = f"new{suffix}"
+        return {name + suffix: calls for name, calls in {
+            "putKey": [(204, {**key, "?ttl_ms": 600_000}, b"v", headers),
+                       (412, key, b"v", {**headers, "If-None-Match": "*"}),
+                       (422, {**key, "?ttl_ms": 0}, b"v", headers)],
+            "getKey": [(200, key, None, headers),
+                       (304, key, None, {**headers, "If-None-Match": "*"}),
+                       (404, {**whose, "key": "none"}, None, headers)],
+            "headKey": [(200, key, None, headers), (404, {**whose, "key": "none"}, None, headers)],
+            "deleteKey": [(204, {**whose, "key": "none"}, None, headers),
+                          (412, {**whose, "key": "none"}, None, {**headers, "If-Match": "*"})],
+            "runBatch": [(200, whose, batch, headers), (400, whose, wrong, headers)],
+            "scanKeys": [(200, {**whose, "?limit": 1}, None, headers),
+                         (200, {**whose, "?reverse": "true", "?keys_only": "true"}, None, headers),
+                         (400, {**whose, "?limit": 0}, None, headers)],
+            "compareAndSet": [
+                (200, whose, {"key": new, "expected": None, "new": {"value": "1"}}, headers),
+                (412, whose, {"key": new, "expected": {"value": "2"}, "new": None}, headers)],
+            "exportEntries": [(200, whose, None, headers),
+                              (400, {**whose, "?prefx": "a"}, None, headers)],
+            "importEntries": [(200, whose, b'{"key":"i","value":"1"}\n', headers),
+                              (400, whose, b"nonsense", headers)],
+        }.items()}
+
+    def target(self, path, parameters):
+        query = []
+        for name, value in parameters.items():
+            text = encoded(str(value).encode("latin-1"))
+            if name.startswith("?"):
+                query.append(f"{name[1:]}={text}")
+            else:
+                path = path.replace(f"{{{name}}}", text)
+        return path + ("?" + "&".join(query) if query else "")
+
+    def check_call(self, name, expected, parameters, body=None, headers=None):
+        method, path, operation = self.operations[name]
+        answer = self.api.call(method.upper(), self.target(path, parameters), body, headers)
+        self.assertEqual(answer.status, expected, answer)
+        responses = operation["responses"]
+        described = self.validator.resolve(responses.get(str(expected), responses.get("default")))
+        self.assertTrue(described, f"{expected} is not described")
+        if expected < 400:
+            self.assertIn(str(expected), responses)
+            if isinstance(body, dict):  # what it takes is what it says that it takes
+                content = operation["requestBody"]["content"]["application/json"]
+                self.assertEqual(list(self.validator.problems(content["schema"], body)), [])
+        content = described.get("content")
+        if content is None or method == "head":
+            self.assertEqual(answer.body, b"")
+            return
+        kind = answer.headers["Content-Type"].split(";")[0]
+        self.assertIn(kind, content)
+        if kind == "application/json":
+            problems = list(self.validator.problems(content[kind]["schema"], answer.json))
+            self.assertEqual(problems, [], answer)
+        elif kind == "application/x-ndjson":
+            for entry in json_lines(answer.body):
+                self.assertEqual(self.problems_of("RawEntry", entry), [])
+
+    def problems_of(self, schema, value):
+        return list(self.validator.problems({"$ref": f"#/components/schemas/{schema}"}, value))
+
+    def test_every_operation(self):
+        called = {"watchKeyspaces"}
+        for name, calls in self.calls():
+            called.add(name)
+            statuses = [call[0] for call in calls]
+            if 501 not in statuses:
+                self.assertTrue(any(status < 400 for status in statuses), name)
+            if name not in NEVER_FAIL:
+                self.assertTrue(any(status >= 400 for status in statuses), name)
+            for call in calls:
+                with self.subTest(name=name, call=call):
+                    self.check_call(name, *call)
+        self.assertEqual(called, set(self.operations))
+
+    def test_the_watch(self):
+        made = self.create(config={"a": "b"})
+        response = self.connect().begin("GET", "/v1/watch/keyspaces")
+        self.assertEqual(response.headers["Content-Type"], "text/event-stream")
+        seen = None
+        while seen != made["name"]:
+            line = response.readline()
+            if line.startswith(b"data: "):
+                event = json.loads(line.removeprefix(b"data: "))
+                self.assertEqual(self.problems_of("WatchEvent", event), [])
+                seen = event["keyspace"]["name"]
+        response.close()
+        self.check_call("watchKeyspaces", 422, {"?since": 2**60})
+        self.check_call("watchKeyspaces", 400, {"?from": 1})
+
+    def test_errors_before_any_path_is_known(self):
+        for path, schema in (("/nowhere", {"$ref": "#/components/schemas/Error"}),
+                             (f"{KEYSPACES}/a/b/c", {"type": "string"})):
+            answer = self.api.get(path)
+            self.assertEqual(answer.status, 404)
+            self.assertEqual(list(self.validator.problems(schema, answer.json)), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
