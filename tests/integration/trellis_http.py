@@ -101,9 +101,10 @@ class QuietServer(Server):
 
     def stop(self, how=signal.SIGINT):
         self.process.send_signal(how)
-        return self._end()
+        return self.ended()
 
-    def _end(self):
+    def ended(self):
+        """When it ends: as stop."""
         code = self.process.wait(timeout=60)
         self.log_reader.join()
         out = self.process.stdout.read()
@@ -114,7 +115,7 @@ class QuietServer(Server):
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.kill()
-            self._end()
+            self.ended()
 
     @property
     def address(self):
@@ -124,6 +125,11 @@ class QuietServer(Server):
     def rss_bytes(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"^VmRSS:\s+(\d+) kB$", status, re.M)[1]) * 1024
+
+    def rss_bytes_max(self, wanted):
+        """What it may take; sanitizers need more than what they watch."""
+        maps = pathlib.Path(f"/proc/{self.process.pid}/maps").read_text()
+        return wanted * (6 if "libasan" in maps or "libtsan" in maps else 1)
 
     def errors(self):
         """What it logged as its own failure."""
