@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codec/counter_value.h"
 #include "codec/system_keys.h"
 
@@ -239,6 +241,7 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
                         FunctionRef<Status(CountedView&)> fn, bool keep_quota) {
   TRY(load_figures());
   Figures reserved;
+  Figures freed;
   uint64_t epoch = 0;
   const auto run = [&](View& view) -> Status {
     give_back(reserved, epoch);  // of a run that conflicted
@@ -247,8 +250,12 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     CountedView counted(view, id_, model);
     TRY(fn(counted));
     const Figures difference = counted.difference();
-    TRY(reserve(difference, keep_quota, epoch));
-    reserved = difference;
+    // What is added counts before the commit, what is freed after it.
+    const Figures added{.bytes = std::max<int64_t>(difference.bytes, 0),
+                        .keys = std::max<int64_t>(difference.keys, 0)};
+    TRY(reserve(added, keep_quota, epoch));
+    reserved = added;
+    freed = {.bytes = added.bytes - difference.bytes, .keys = added.keys - difference.keys};
     if (difference.bytes != 0)
       view.add(encode(CounterKey{id_, model, CounterName::bytes, 0}), difference.bytes);
     if (difference.keys != 0)
@@ -256,12 +263,11 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     return {};
   };
   Status status = map_.transact(scope, run);
-  if (status) return status;
-  if (status.error().code == Code::maybe) {
+  if (!status && status.error().code == Code::maybe) {
     const std::lock_guard lock(figures_mutex_);
     figures_doubtful_ = true;
   } else {
-    give_back(reserved, epoch);
+    give_back(status ? freed : reserved, epoch);
   }
   return status;
 }
@@ -294,9 +300,9 @@ Result<Figures> Tenant::figures() {
   return figures_;
 }
 
-Status Tenant::reserve(const Figures& difference, bool keep_quota, uint64_t& epoch) {
+Status Tenant::reserve(const Figures& added, bool keep_quota, uint64_t& epoch) {
   Quota quota;
-  if (keep_quota && (difference.bytes > 0 || difference.keys > 0)) {
+  if (keep_quota && added != Figures()) {
     const std::lock_guard lock(mutex_);
     quota = keyspace_.quota;
   }
@@ -304,27 +310,27 @@ Status Tenant::reserve(const Figures& difference, bool keep_quota, uint64_t& epo
     return limit != 0 && more > 0 && (now + more < 0 || static_cast<uint64_t>(now + more) > limit);
   };
   const std::lock_guard lock(figures_mutex_);
-  const bool bytes = over(figures_.bytes, difference.bytes, quota.bytes);
-  if (bytes || over(figures_.keys, difference.keys, quota.keys))
-    return Error{Code::exhausted,
-                 fmt::format("over the quota of {} {}: {} are used and this needs {} more; delete "
-                             "something or ask for a larger quota",
-                             bytes ? quota.bytes : quota.keys, bytes ? "bytes" : "keys",
-                             bytes ? figures_.bytes : figures_.keys,
-                             bytes ? difference.bytes : difference.keys),
-                 "quota_exceeded", quota_retry_ms};
-  figures_.bytes += difference.bytes;
-  figures_.keys += difference.keys;
+  const bool bytes = over(figures_.bytes, added.bytes, quota.bytes);
+  if (bytes || over(figures_.keys, added.keys, quota.keys))
+    return Error{
+        Code::exhausted,
+        fmt::format("over the quota of {} {}: {} are used and this needs {} more; delete "
+                    "something or ask for a larger quota",
+                    bytes ? quota.bytes : quota.keys, bytes ? "bytes" : "keys",
+                    bytes ? figures_.bytes : figures_.keys, bytes ? added.bytes : added.keys),
+        "quota_exceeded", quota_retry_ms};
+  figures_.bytes += added.bytes;
+  figures_.keys += added.keys;
   epoch = figures_epoch_;
   return {};
 }
 
-void Tenant::give_back(const Figures& reserved, uint64_t epoch) {
-  if (reserved == Figures()) return;
+void Tenant::give_back(const Figures& freed, uint64_t epoch) {
+  if (freed == Figures()) return;
   const std::lock_guard lock(figures_mutex_);
   if (epoch != figures_epoch_) return;
-  figures_.bytes -= reserved.bytes;
-  figures_.keys -= reserved.keys;
+  figures_.bytes -= freed.bytes;
+  figures_.keys -= freed.keys;
 }
 
 Tenant::Load Tenant::load() const {

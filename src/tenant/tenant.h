@@ -10,8 +10,9 @@
 // The figures. Bytes are all stored entries of the keyspace, key and value, garbage included, its
 // own counters not; keys are what the model calls so. Each write adds its difference to the
 // counters ('k') in its own commit, so that they equal a recount at every instant. What a running
-// transaction may add is reserved here before it commits: a quota is never passed. (On a shared
-// engine others write too: there the sums are at most figures_age_ms old, and so are quotas.)
+// transaction may add is reserved here before it commits, and what it frees is free when it is
+// done: a quota is never passed. (On a shared engine others write too: there the sums are up to a
+// second old, and so are quotas.)
 #pragma once
 
 #include <atomic>
@@ -141,9 +142,10 @@ class Tenant {
   Status transact(Model model, const Scope& scope, FunctionRef<Status(View&)> check,
                   FunctionRef<Status(CountedView&)> fn, bool keep_quota);
   Status load_figures();
-  // Both under figures_mutex_.
-  Status reserve(const Figures& difference, bool keep_quota, uint64_t& epoch);
-  void give_back(const Figures& reserved, uint64_t epoch);
+  // What a transaction will add, if the quota allows it.
+  Status reserve(const Figures& added, bool keep_quota, uint64_t& epoch);
+  // What it did not add after all, or what it removed.
+  void give_back(const Figures& freed, uint64_t epoch);
 
   const MapHandle map_;
   const KeyspaceId id_;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "support/hooked_engine.h"
 #include "support/tenant_fixture.h"
 
 namespace trellis {
@@ -119,6 +120,38 @@ TEST_P(TenantTest, ConcurrentWritersDoNotPassAQuota) {
   EXPECT_LE(figures.bytes, limit);
   EXPECT_GT(figures.bytes, limit - 20);
   EXPECT_EQ(figures, recount(memory_, tenant_->id()).value());
+}
+
+// What a delete frees is there for others when it is done, not while it may yet fail.
+TEST_P(TenantTest, ADeleteThatFailsFreesNothing) {
+  HookedEngine hooked(memory_);
+  Transactor transactor(hooked, clock_, {.way = GetParam(), .check_scope = true});
+  Tenant tenant({hooked, transactor, clock_}, tenant_->id());
+  const auto remove = [&](ByteView user_key) {
+    const Bytes key = encode(RawKey{tenant.id(), user_key});
+    return tenant.write(writer, Model::raw, Scope::in(tenant.id()).exclusive(key),
+                        [&](CountedView& view) -> Status {
+                          Value old;
+                          TRY(view.get(key, old));
+                          view.count_keys(-1);
+                          view.remove(key, old);
+                          return {};
+                        });
+  };
+  set_quota({.keys = 1});
+  ASSERT_OK(put(tenant, writer, "a", "1"));
+  hooked.on_commit = [&]() -> Status {
+    std::thread([&] {
+      EXPECT_REASON(put(tenant, writer, "b", "1"), Code::exhausted, "quota_exceeded");
+    }).join();
+    return Error{Code::no_space, "the disk is full"};
+  };
+  EXPECT_CODE(remove("a"), Code::no_space);
+  EXPECT_EQ(tenant.figures().value().keys, 1);
+  ASSERT_OK(remove("a"));
+  EXPECT_EQ(tenant.figures().value(), Figures());
+  EXPECT_OK(put(tenant, writer, "b", "1"));
+  EXPECT_EQ(tenant.figures().value(), recount(memory_, tenant.id()).value());
 }
 
 // No write of a thread that was told "disabled" is followed by one that works; and after the change
