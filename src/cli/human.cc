@@ -105,7 +105,14 @@ std::string time_and_age(uint64_t now_ms, uint64_t then_ms) {
   return fmt::format("{} ({})", iso_time(then_ms), human_age(now_ms, then_ms));
 }
 
-std::string terminal_text(std::string_view bytes) { return escaped(bytes, true); }
+std::string terminal_text(std::string_view bytes) {
+  std::string text = escaped(bytes, true);
+  // Blanks around a text cannot be seen.
+  constexpr std::string_view blank = "\\x20";
+  if (text.ends_with(' ')) text.replace(text.size() - 1, 1, blank);
+  if (text.starts_with(' ')) text.replace(0, 1, blank);
+  return text;
+}
 std::string terminal_line(std::string_view sentence) { return escaped(sentence, false); }
 
 size_t text_columns(std::string_view text) {

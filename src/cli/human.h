@@ -21,7 +21,8 @@ std::string human_age(uint64_t now_ms, uint64_t then_ms);  // "3 h ago", "in 6 d
 std::string time_and_age(uint64_t now_ms, uint64_t then_ms);
 
 // Text that a terminal shows and does not obey: well-formed UTF-8 stays, control characters and
-// all other bytes become \n, \r, \t or \xNN, and a backslash is doubled. unquote() gives it back.
+// all other bytes become \n, \r, \t or \xNN, as blanks around it do, and a backslash is doubled.
+// unquote() gives it back.
 std::string terminal_text(std::string_view bytes);
 
 // Likewise for sentences: a backslash stays alone, because nobody takes them back.

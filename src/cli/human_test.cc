@@ -49,12 +49,15 @@ TEST(Human, TerminalTextIsShownAndNotObeyed) {
   EXPECT_EQ(terminal_text("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // right to left
   EXPECT_EQ(terminal_text("\xff\\"), "\\xff\\\\");
   EXPECT_EQ(terminal_text(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(terminal_text(" a b "), "\\x20a b\\x20");
+  EXPECT_EQ(terminal_text(" "), "\\x20");
 }
 
 TEST(Human, TerminalTextIsTakenBack) {
   Bytes all;
   for (int i = 0; i < 256; i++) all.push_back(static_cast<char>(i));
-  for (const Bytes& bytes : {all, Bytes("\xe2\x82\xac \\x41"), Bytes("a\"b"), Bytes("\"a\"")})
+  for (const Bytes& bytes :
+       {all, Bytes("\xe2\x82\xac \\x41"), Bytes("a\"b"), Bytes("\"a\""), Bytes(" a  ")})
     EXPECT_EQ(unquote(terminal_text(bytes)).value(), bytes);
 }
 

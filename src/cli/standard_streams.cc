@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +17,29 @@ constexpr size_t piece_bytes = 64 * 1024;
 Error failed(std::string_view what, int number) {
   return Error{Code::unavailable, fmt::format("{}: {}", what, std::strerror(number))};
 }
+
+// While it lives, a terminal does not show what is typed. Does nothing to what is no terminal.
+class HiddenTyping {
+ public:
+  explicit HiddenTyping(int descriptor) : descriptor_(descriptor) {
+    is_hidden_ = ::tcgetattr(descriptor, &before_) == 0;
+    if (!is_hidden_) return;
+    termios hidden = before_;
+    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    hidden.c_lflag |= ECHONL;
+    ::tcsetattr(descriptor, TCSAFLUSH, &hidden);
+  }
+  ~HiddenTyping() {
+    if (is_hidden_) ::tcsetattr(descriptor_, TCSADRAIN, &before_);
+  }
+  HiddenTyping(const HiddenTyping&) = delete;
+  HiddenTyping& operator=(const HiddenTyping&) = delete;
+
+ private:
+  int descriptor_;
+  bool is_hidden_;
+  termios before_{};
+};
 
 Result<int> open_file(const std::string& path, int flags) {
   const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
@@ -89,6 +113,11 @@ Result<std::optional<std::string>> StandardInput::read_line(size_t bytes_max) {
     searched = read_.size();
     TRY(fill());
   }
+}
+
+Result<std::optional<std::string>> StandardInput::read_secret_line(size_t bytes_max) {
+  const HiddenTyping hidden(descriptor_);
+  return read_line(bytes_max);
 }
 
 Result<Bytes> StandardInput::read_all(size_t bytes_max) {

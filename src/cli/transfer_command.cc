@@ -15,9 +15,7 @@
 namespace trellis {
 namespace {
 
-namespace json = boost::json;
-
-// Not longer than a sitting at a terminal, and often enough to see that it lives.
+// How far a transfer is, for whoever sits at the terminal.
 class TransferProgress {
  public:
   TransferProgress(ClientSession& session, std::string_view doing, std::optional<uint64_t> total)

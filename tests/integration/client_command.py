@@ -81,14 +81,17 @@ class ClientTest(TrellisTest):
         self.addCleanup(stop)
         return process
 
-    def on_terminal(self, *arguments, typed="", **environment):
-        """Runs a command with a terminal; returns (exit code, all that it showed)."""
+    def on_terminal(self, *arguments, typed="", after="", **environment):
+        """Runs a command with a terminal, where something is typed after it showed something;
+        returns (exit code, all that it showed)."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen([BINARY, *map(str, arguments)], stdin=theirs, stdout=theirs,
                                    stderr=theirs, env=self.environment(**environment))
         os.close(theirs)
-        os.write(ours, typed.encode())
         shown = b""
+        while after not in shown.decode():
+            shown += os.read(ours, 65536)
+        os.write(ours, typed.encode())
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and select.select([ours], [], [], 60)[0]:
             try:

@@ -210,6 +210,15 @@ class Tokens(ClientTest):
             self.does("keyspace", "token", "revoke", "listed", other["id"], "--json").json,
             {"revoked": other["id"]})
 
+    def test_a_typed_token_is_not_shown(self):
+        self.does("keyspace", "create", "typed")
+        token = self.does("keyspace", "token", "create", "typed", "--role", "read").out.strip()
+        code, shown = self.on_terminal("keyspace", "show", "typed", "--token", "-",
+                                       typed=f"{token}\n", after="Token: ")
+        self.assertEqual(code, 0, shown)
+        self.assertIn("typed", shown)
+        self.assertNotIn(token, shown)
+
     def test_wrong_use(self):
         self.fails(2, "--role", "keyspace", "token", "create", "safe")
         self.fails(2, "--role", "keyspace", "token", "create", "safe", "--role", "god")
@@ -407,13 +416,14 @@ class Purge(ClientTest):
 
     def test_a_terminal_is_asked(self):
         self.archive("asked", 2000)
-        code, shown = self.on_terminal("keyspace", "purge", "asked", typed="wrong\n")
+        code, shown = self.on_terminal("keyspace", "purge", "asked", typed="wrong\n", after="Type")
         self.assertEqual(code, 1)
         self.assertIn("nothing was done", shown)
         self.assertIn("ARCHIVED", self.does("keyspace", "show", "asked").out)
-        code, shown = self.on_terminal("keyspace", "purge", "asked", typed="\x04")
+        code, shown = self.on_terminal("keyspace", "purge", "asked", typed="\x04", after="Type")
         self.assertEqual(code, 1)
-        code, shown = self.on_terminal("keyspace", "purge", "asked", "--wait", typed="asked\n")
+        code, shown = self.on_terminal("keyspace", "purge", "asked", "--wait", typed="asked\n",
+                                       after="Type")
         self.assertEqual(code, 0, shown)
         self.assertIn("Type asked", shown)
         self.assertIn("\r\x1b[K", shown)
@@ -481,6 +491,11 @@ class Trouble(ClientTest):
                 self.fails(2, "", "keyspace", *command, "--no-such-option")
         self.fails(2, "is not a command", "keyspace", "destroy")
         self.fails(2, "not expected", "keyspace", "list", "extra")
+
+    def test_a_server_does_not_mind_the_variables_of_tools(self):
+        with Server("--engine", "memory", TRELLIS_SERVER="http://127.0.0.1:1",
+                    TRELLIS_KEYSPACE="shop", TRELLIS_TOKEN="trl") as server:
+            self.does("keyspace", "list", "--server", server.url)
 
     def test_variables_and_flags(self):
         self.does("keyspace", "list", TRELLIS_SERVER="http://127.0.0.1:1", *[
