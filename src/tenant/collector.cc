@@ -157,8 +157,10 @@ Status Collector::forget_request(const Entry& entry) {
 // --- garbage ---
 
 Status Collector::collect_garbage(const Entry& entry) {
-  const auto tenant = keyspaces_.tenant(entry.keyspace);
-  if (!tenant && tenant.error().code != Code::not_found) return tenant.error();
+  const auto keyspace = keyspaces_.load(entry.keyspace);
+  if (!keyspace && keyspace.error().code != Code::not_found) return keyspace.error();
+  if (!keyspace || keyspace->state == KeyspaceState::tombstone) return leave_to_burial(entry);
+  TRY_ASSIGN(const auto tenant, keyspaces_.tenant(entry.keyspace));
   const Bytes begin = notes_begin(entry.keyspace);
   std::optional<uint64_t> oldest_due_ms;
   TRY(map_.engine.scan({.begin = begin, .end = prefix_end(begin), .entries_max = 1},
@@ -167,7 +169,7 @@ Status Collector::collect_garbage(const Entry& entry) {
                          oldest_due_ms = note ? note->due_ms : 0;
                          return Visit::stop;
                        }));
-  if (!tenant || !oldest_due_ms) return finish_garbage(entry);
+  if (!oldest_due_ms) return finish_garbage(entry);
   TRY_ASSIGN(const uint64_t before_ms, collectable_before_ms(entry.keyspace, *oldest_due_ms));
 
   struct Note {
@@ -190,11 +192,20 @@ Status Collector::collect_garbage(const Entry& entry) {
     GarbageOwner* owner = owners_[static_cast<size_t>(note.model)];
     if (owner == nullptr)
       return Error{Code::unsupported, fmt::format("nobody collects {}", to_hex(note.key))};
-    TRY_ASSIGN(const bool gone, owner->collect(**tenant, note.due_ms, note.target));
+    TRY_ASSIGN(const bool gone, owner->collect(*tenant, note.due_ms, note.target));
     if (gone) notes_++;
     all_gone = all_gone && gone;
   }
   return all_gone ? finish_garbage(entry) : Status();
+}
+
+// There is no way back from a tombstone: its notes go with everything else, which has an entry of
+// its own.
+Status Collector::leave_to_burial(const Entry& entry) {
+  return map_.transact(Scope::all_of(entry.keyspace), [&](View& view) {
+    view.remove(entry.key);
+    return Status();
+  });
 }
 
 // Notes due before this may be collected. Moves the safe points only if that helps, so that many
@@ -328,6 +339,8 @@ Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
     }
   }));
   purged_bytes_ += progress.bytes_done - done_before;
+  TRY_ASSIGN(const auto tenant, keyspaces_.tenant(entry.keyspace));
+  tenant->doubt_figures();  // it did not see these writes
   if (!much) return {};
   const ByteView interval_begin = ByteView(begin).substr(0, 4);  // mode and keyspace
   return map_.engine.reclaim(interval_begin, progress.cursor);

@@ -3,9 +3,8 @@
 // The due index (04 '/keyspaces/due/') names every keyspace with work to do, and when; one that is
 // not in it costs nothing. A step looks at the first entry that is due and does one bounded slice:
 //
-//   garbage  moves the safe points as far as barriers and gc_life_time_ms let them, then hands
-//   notes
-//            ('g') below them to the models that left them
+//   garbage  moves the safe points as far as barriers and gc_life_time_ms let them, then hands the
+//            notes ('g') below them to the models that left them
 //   retire   an archived keyspace whose retention is over becomes a tombstone
 //   purge    removes everything of a tombstone, page by page, and writes down how far it is
 //   request  forgets the id of a create request after a day
@@ -101,6 +100,7 @@ class Collector {
   Status run(const Entry& entry);
   Status forget_request(const Entry& entry);
   Status collect_garbage(const Entry& entry);
+  Status leave_to_burial(const Entry& entry);
   Result<uint64_t> collectable_before_ms(KeyspaceId keyspace, uint64_t oldest_due_ms);
   Status finish_garbage(const Entry& entry);
   Status purge(const Entry& entry);

@@ -60,8 +60,11 @@ class CollectorTest : public TenantFixture {
   }
 
   Status leave(Tenant& tenant, ByteView target) {
+    return leave_at(tenant, clock_.unix_ms(), target);
+  }
+  Status leave_at(Tenant& tenant, uint64_t due_ms, ByteView target) {
     return tenant.write(writer, Model::raw, Scope::in(tenant.id()), [&](CountedView& view) {
-      view.leave_garbage(clock_.unix_ms(), target, 100);
+      view.leave_garbage(due_ms, target, 100);
       return Status();
     });
   }
@@ -229,6 +232,36 @@ TEST_P(CollectorTest, ABarrierHoldsABurial) {
   collect();
   EXPECT_EQ(entries_of(id), 0u);
   EXPECT_EQ(load_purge(memory_, id).value().value().blocker, "");
+}
+
+// The notes of a tombstone go with the rest of it.
+TEST_P(CollectorTest, GarbageOfATombstoneIsNotCollected) {
+  const KeyspaceId id = make("shop").value().id;
+  ASSERT_OK(leave(*keyspaces_->tenant("shop").value(), "a"));
+  ASSERT_OK(gc_->set_barrier(id, "backup-7", timestamp_at_ms(start_ms), never_expires, root));
+  bury("shop");
+  clock_.advance_ms(hour_ms);
+  collect();
+  EXPECT_EQ(collector_->totals().failed_steps, 0u);
+  EXPECT_EQ(due_entries(), 1u);  // of the burial
+  ASSERT_OK(gc_->delete_barrier(id, "backup-7", root));
+  clock_.advance_ms(hour_ms);
+  collect();
+  EXPECT_TRUE(owner_.collected_.empty());
+  EXPECT_EQ(entries_of(id), 0u);
+  EXPECT_EQ(due_entries(), 0u);
+}
+
+TEST_P(CollectorTest, FiguresFallWithABurial) {
+  restart({}, {.slice_entries = 10});
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  for (int i = 0; i < 100; i++) ASSERT_OK(put(*tenant, writer, std::to_string(i), "v"));
+  EXPECT_EQ(tenant->figures().value().keys, 100);
+  bury("shop");
+  for (int i = 0; i < 6; i++) ASSERT_OK(collector_->step());
+  EXPECT_LT(tenant->figures().value().keys, 100);
+  EXPECT_EQ(tenant->figures().value(), stored_figures(memory_, tenant->id()).value());
 }
 
 // A long burial does not hold up the garbage of others.

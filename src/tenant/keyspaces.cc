@@ -554,7 +554,7 @@ Status Keyspaces::bury(KeyspaceId id, uint64_t due_ms) {
   const auto keyspace = change_id(
       id, {.action = "purge", .caller = itself, .alone = true, .keys = std::move(keys)}, edit);
   if (!keyspace) return keyspace.error();
-  forget(id);
+  if (keyspace->purged_at_s != 0) forget(id);
   return {};
 }
 

@@ -263,12 +263,10 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     return {};
   };
   Status status = map_.transact(scope, run);
-  if (!status && status.error().code == Code::maybe) {
-    const std::lock_guard lock(figures_mutex_);
-    figures_doubtful_ = true;
-  } else {
+  if (!status && status.error().code == Code::maybe)
+    doubt_figures();
+  else
     give_back(status ? freed : reserved, epoch);
-  }
   return status;
 }
 
@@ -292,6 +290,11 @@ Status Tenant::load_figures() {
     return {};
   };
   return map_.transactor.transact(Scope::all_of(id_), load, Durability::off);
+}
+
+void Tenant::doubt_figures() {
+  const std::lock_guard lock(figures_mutex_);
+  figures_doubtful_ = true;
 }
 
 Result<Figures> Tenant::figures() {

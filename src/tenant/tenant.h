@@ -115,6 +115,9 @@ class Tenant {
   // The same for the collector: no role, rate or quota, in every state.
   Status collect(Model model, const Scope& scope, FunctionRef<Status(CountedView&)> fn);
 
+  // Somebody else changed what is stored: the figures are read before they are used again.
+  void doubt_figures();
+
   // Operations per second lately, and since this process first used the keyspace.
   struct Load {
     double reads_per_second = 0;
