@@ -148,7 +148,7 @@ Status Collector::forget_request(const Entry& entry) {
     TRY(view.get(key, value));
     stored::CreateRequest request;
     if (value.found()) TRY(decode_message(value.bytes(), request, "create request"));
-    if (value.found() && request.forget_at_ms() <= map_.clock.unix_ms()) view.remove(key);
+    if (value.found() && request.forget_at_ms() == entry.due_ms) view.remove(key);
     view.remove(entry.key);
     return {};
   });
@@ -217,12 +217,14 @@ Result<uint64_t> Collector::collectable_before_ms(KeyspaceId keyspace, uint64_t 
   if (oldest_due_ms >= ms_of_timestamp(state.gc_safe_point) && oldest_due_ms < target_ms) {
     TRY_ASSIGN(state, gc_.advance_both(keyspace, timestamp_at_ms(target_ms)));
   }
-  return ms_of_timestamp(state.gc_safe_point);
+  // What is not due yet stays, although a clock that was ahead moved the safe point past it.
+  return std::min(ms_of_timestamp(state.gc_safe_point), now_ms + 1);
 }
 
 // Nothing that may be collected now is left. The entry goes if no note needs it; otherwise it moves
-// to when the first one may be collectable. Alone with the keyspace: a note that is being left
-// comes with an entry of its own, before or after this.
+// to when the first one may be collectable, and never to before, whatever the clock says: it may be
+// the only one that later notes of its minute have. Alone with the keyspace: a note that is being
+// left comes with an entry of its own, before or after this.
 Status Collector::finish_garbage(const Entry& entry) {
   const Bytes begin = notes_begin(entry.keyspace);
   const uint64_t now_ms = map_.clock.unix_ms();
@@ -237,7 +239,8 @@ Status Collector::finish_garbage(const Entry& entry) {
     view.remove(entry.key);
     if (!first_due_ms || *first_due_ms >= entry.due_ms + due_bucket_ms) return {};
     const uint64_t due_ms = *first_due_ms + options_.gc_life_time_ms + 1;
-    const uint64_t next_ms = due_ms > now_ms ? due_ms : now_ms + held_retry_ms;
+    const uint64_t next_ms =
+        std::max(due_ms > now_ms ? due_ms : now_ms + held_retry_ms, entry.due_ms);
     view.put(encode(KeyspaceDueKey{next_ms, entry.keyspace, DueJob::garbage, {}}), due_entry_value);
     return {};
   });

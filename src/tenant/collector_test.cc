@@ -3,6 +3,7 @@
 #include <future>
 #include <set>
 
+#include "support/hooked_engine.h"
 #include "support/tenant_fixture.h"
 #include "tenant/tokens.h"
 
@@ -314,6 +315,88 @@ TEST_P(CollectorTest, SurvivesFaults) {
   EXPECT_EQ(recount(memory_, other).value(), stored_figures(memory_, other).value());
   EXPECT_EQ(recount(memory_, other).value().keys, 200);
   EXPECT_GT(faulty.counts().maybes_applied, 0u);
+}
+
+// The safe point is ahead of a clock that was set back: what is not due yet is left alone.
+TEST_P(CollectorTest, CollectsNothingBeforeItIsDue) {
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  ASSERT_OK(leave(*tenant, "a"));
+  clock_.advance_ms(hour_ms);
+  collect();
+  EXPECT_EQ(owner_.collected_.size(), 1u);
+  clock_.jump_to_ms(start_ms);
+  ASSERT_OK(leave_at(*tenant, start_ms + second_ms, "b"));
+  collect();
+  EXPECT_EQ(owner_.collected_.size(), 1u);
+  clock_.advance_ms(hour_ms);
+  collect();
+  EXPECT_EQ(owner_.collected_.size(), 2u);
+}
+
+// The clock is set back while the collector works on what was due before.
+class ClockGoesBack : public CollectorTest {
+ protected:
+  void SetUp() override {
+    CollectorTest::SetUp();
+    collector_.reset();
+    gc_.emplace(hooked_map_, keyspaces_->changes());
+    hooked_keyspaces_ = Keyspaces::open(hooked_map_, {.archive_retention_ms = hour_ms}).value();
+    collector_.emplace(*hooked_keyspaces_, *gc_);
+    collector_->own(Model::raw, owner_);
+  }
+  // A step that begins at the one time and ends at the other.
+  void step(uint64_t begin_ms, uint64_t end_ms) {
+    clock_.jump_to_ms(begin_ms);
+    hooked_.after_get = [&, end_ms] { clock_.jump_to_ms(end_ms); };
+    ASSERT_OK(collector_->step());
+    hooked_.after_get = nullptr;
+    clock_.jump_to_ms(end_ms);
+  }
+
+  HookedEngine hooked_{memory_};
+  Transactor hooked_transactor_{hooked_, clock_, {.way = GetParam(), .check_scope = true}};
+  MapHandle hooked_map_{hooked_, hooked_transactor_, clock_};
+  std::unique_ptr<Keyspaces> hooked_keyspaces_;
+};
+INSTANTIATE_TEST_SUITE_P(BothWays, ClockGoesBack, testing::Values(Way::latched, Way::expecting),
+                         way_name);
+
+TEST_P(ClockGoesBack, NoNoteIsForgotten) {
+  const KeyspaceId id = make("shop").value().id;
+  const auto tenant = keyspaces_->tenant(id).value();
+  ASSERT_OK(gc_->set_barrier(id, "backup-7", timestamp_at_ms(start_ms), never_expires, root));
+  ASSERT_OK(leave_at(*tenant, start_ms, "a"));
+  ASSERT_OK(leave_at(*tenant, start_ms + 600 * second_ms, "b"));
+  for (int i = 0; i < 5; i++) step(start_ms + 601 * second_ms, start_ms + 30 * second_ms);
+  ASSERT_OK(gc_->delete_barrier(id, "backup-7", root));
+  clock_.jump_to_ms(start_ms + 61 * second_ms);
+  collect();
+  EXPECT_EQ(owner_.collected_, (std::set<Bytes>{"a"}));
+  clock_.jump_to_ms(start_ms + hour_ms);
+  collect();
+  EXPECT_EQ(owner_.collected_, (std::set<Bytes>{"a", "b"}));
+  EXPECT_EQ(due_entries(), 0u);
+}
+
+TEST_P(ClockGoesBack, NoRetirementIsForgotten) {
+  const KeyspaceId id = make("shop").value().id;
+  keyspaces_.swap(hooked_keyspaces_);
+  archive("shop");
+  keyspaces_.swap(hooked_keyspaces_);
+  step(start_ms + hour_ms, start_ms);
+  EXPECT_EQ(keyspaces_->load(id).value().state, KeyspaceState::archived);
+  clock_.jump_to_ms(start_ms + hour_ms);
+  collect();
+  EXPECT_EQ(keyspaces_->load(id).value().state, KeyspaceState::tombstone);
+}
+
+TEST_P(ClockGoesBack, NoRequestIsKeptForEver) {
+  ASSERT_OK(make("shop", "r-1"));
+  step(start_ms + 24 * hour_ms, start_ms);
+  clock_.jump_to_ms(start_ms + 24 * hour_ms);
+  collect();
+  EXPECT_REASON(make("shop", "r-1"), Code::exists, "keyspace_exists");
 }
 
 TEST_P(CollectorTest, TheThreadWakesUp) {

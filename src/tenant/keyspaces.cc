@@ -520,9 +520,12 @@ Status Keyspaces::retire(KeyspaceId id, uint64_t due_ms) {
   const auto edit = [&](View& view, Keyspace& keyspace) -> Result<std::optional<std::string>> {
     // Then its name is not in the scope. The collector comes again.
     if (keyspace.name != before.name) return Error{Code::conflict, "renamed meanwhile", "renamed"};
-    view.remove(due_key(due_ms, id, DueJob::retire));
-    if (keyspace.state != KeyspaceState::archived || keyspace.retire_at_ms > map_.clock.unix_ms())
+    if (keyspace.state != KeyspaceState::archived || keyspace.retire_at_ms != due_ms) {
+      view.remove(due_key(due_ms, id, DueJob::retire));
       return std::optional<std::string>();
+    }
+    // The clock was set back: the entry stays.
+    if (due_ms > map_.clock.unix_ms()) return std::optional<std::string>();
     return edit_state(view, keyspace, KeyspaceState::tombstone);
   };
   const auto keyspace = change_id(id,
