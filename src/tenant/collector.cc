@@ -20,6 +20,9 @@ constexpr uint64_t look_again_ms = 60'000;  // clocks jump, and other servers wr
 constexpr uint64_t reclaim_bytes = 256 << 20;
 constexpr KeyMode purged_modes[] = {KeyMode::meta, KeyMode::raw, KeyMode::table, KeyMode::txn};
 
+// The same for all entries of a keyspace that are looked at within the time: they become one.
+uint64_t next_look_ms(uint64_t now_ms) { return (now_ms / held_retry_ms + 1) * held_retry_ms; }
+
 Bytes due_index_begin() { return encode(KeyspaceDueKey{0, {}, DueJob::garbage, {}}); }
 Bytes due_index_end(uint64_t due_ms) {
   return encode(KeyspaceDueKey{due_ms + 1, {}, DueJob::garbage, {}});
@@ -240,7 +243,7 @@ Status Collector::finish_garbage(const Entry& entry) {
     if (!first_due_ms || *first_due_ms >= entry.due_ms + due_bucket_ms) return {};
     const uint64_t due_ms = *first_due_ms + options_.gc_life_time_ms + 1;
     const uint64_t next_ms =
-        std::max(due_ms > now_ms ? due_ms : now_ms + held_retry_ms, entry.due_ms);
+        std::max(due_ms > now_ms ? due_ms : next_look_ms(now_ms), entry.due_ms);
     view.put(encode(KeyspaceDueKey{next_ms, entry.keyspace, DueJob::garbage, {}}), due_entry_value);
     return {};
   });
@@ -285,7 +288,7 @@ Status Collector::hold_purge(const Entry& entry, PurgeProgress progress, const B
   progress.blocker = barrier.service;
   const uint64_t ends_ms =
       barrier.expires_at_s > UINT64_MAX / 1'000 ? UINT64_MAX : barrier.expires_at_s * 1'000;
-  const uint64_t next_ms = std::clamp(ends_ms, now_ms + 1, now_ms + held_retry_ms);
+  const uint64_t next_ms = std::clamp(ends_ms, now_ms + 1, next_look_ms(now_ms));
   return store_progress(entry.keyspace, progress, [&](View& view) {
     view.remove(entry.key);
     view.put(encode(KeyspaceDueKey{next_ms, entry.keyspace, DueJob::purge, {}}), due_entry_value);

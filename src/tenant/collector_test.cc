@@ -235,6 +235,22 @@ TEST_P(CollectorTest, ABarrierHoldsABurial) {
   EXPECT_EQ(load_purge(memory_, id).value().value().blocker, "");
 }
 
+// Notes of many minutes, all held: one look at them is enough, however long they are held.
+TEST_P(CollectorTest, WhatIsHeldIsLookedAtOnce) {
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  ASSERT_OK(gc_->set_barrier(tenant->id(), "backup-7", timestamp_at_ms(start_ms), 7'200, root));
+  for (int i = 0; i < 20; i++) {
+    ASSERT_OK(leave(*tenant, std::to_string(i)));
+    clock_.advance_ms(60 * second_ms);
+  }
+  for (int i = 0; i < 100; i++) {
+    ASSERT_OK(collector_->step());
+    clock_.advance_ms(1);
+  }
+  EXPECT_EQ(due_entries(), 1u);
+}
+
 // The notes of a tombstone go with the rest of it.
 TEST_P(CollectorTest, GarbageOfATombstoneIsNotCollected) {
   const KeyspaceId id = make("shop").value().id;
