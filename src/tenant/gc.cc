@@ -21,7 +21,6 @@ namespace json = boost::json;
 constexpr std::string_view reserved_service = "gc_worker";  // PD's own name for t
 constexpr uint64_t future_ms_max = 60'000;
 constexpr uint64_t explained_notes_max = 100'000;
-constexpr ByteView due_value = "\x01";
 
 // --- keys ---
 
@@ -297,10 +296,9 @@ uint64_t expiry_s(uint64_t now_ms, uint64_t ttl_s) {
   return ttl_s >= never_expires - now_s ? never_expires : now_s + ttl_s;
 }
 
-// Garbage that a hold kept has no entry of its own for now: the collector has put it off.
-void put_due(View& view, KeyspaceId keyspace, uint64_t now_ms) {
-  const uint64_t due_ms = now_ms / due_bucket_ms * due_bucket_ms;
-  view.put(encode(KeyspaceDueKey{due_ms, keyspace, DueJob::garbage, {}}), due_value);
+// What a hold kept has no entry for now: the collector has put it off.
+void put_due(View& view, KeyspaceId keyspace, DueJob job, uint64_t now_ms) {
+  view.put(encode(KeyspaceDueKey{due_bucket(now_ms), keyspace, job, {}}), due_entry_value);
 }
 
 Status append_barrier_change(View& view, const ChangeLog& changes, const Keyspace& keyspace,
@@ -469,7 +467,7 @@ Result<Barrier> Gc::set_barrier(KeyspaceId keyspace, std::string_view service, u
     const bool loosens = old != nullptr && (safe_point > old->safe_point ||
                                             change.barrier.expires_at_s < old->expires_at_s);
     change.due = loosens && notes;
-    if (change.due) put_due(view, keyspace, now_ms);
+    if (change.due) put_due(view, keyspace, DueJob::garbage, now_ms);
     view.put(keys.barrier(service), encode_barrier(keyspace, change.barrier));
     return {};
   };
@@ -512,9 +510,9 @@ Result<Barrier> Gc::delete_barrier(KeyspaceId keyspace, std::string_view service
                    "barrier_not_found"};
     TRY(append_barrier_change(view, changes_, found, "gc.barrier.delete", change.barrier, caller));
     change.logged = true;
-    // A burial has its own entry.
-    change.due = notes && found.state != KeyspaceState::tombstone;
-    if (change.due) put_due(view, keyspace, now_ms);
+    const bool buried = found.state == KeyspaceState::tombstone;
+    change.due = notes || buried;
+    if (change.due) put_due(view, keyspace, buried ? DueJob::purge : DueJob::garbage, now_ms);
     view.remove(key);
     return {};
   };

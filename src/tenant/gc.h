@@ -94,8 +94,8 @@ class Gc {
                                  const Caller& caller);
   Result<GcExplanation> explain(KeyspaceId keyspace);
 
-  // Called, from any thread, after a hold was loosened under which garbage waits: the due index has
-  // an entry for it by then. `wake` must not block nor call the Gc; nullptr ends it.
+  // Called, from any thread, after a hold was loosened under which garbage or a burial waits: the
+  // due index has an entry for it by then. `wake` must not block nor call the Gc; nullptr ends it.
   void on_due(std::function<void()> wake);
 
  private:
