@@ -56,6 +56,11 @@ Status check_config(const Config& config) {
   return {};
 }
 
+std::optional<std::string> config_value(const Config& config, const std::string& key) {
+  const auto found = config.find(key);
+  return found == config.end() ? std::nullopt : std::optional(found->second);
+}
+
 // Everything that makes one create request another.
 Bytes digest_of(const Keyspaces::Creation& creation) {
   Bytes all;
@@ -414,31 +419,29 @@ Result<Keyspace> Keyspaces::patch_config(std::string_view name, const ConfigPatc
           fmt::format("cannot change config for keyspace with state {}", to_string(keyspace.state)),
           "config_locked"};
     for (const auto& [key, expected] : preconditions) {
-      const auto found = keyspace.config.find(key);
-      const bool there = found != keyspace.config.end();
-      if (there == expected.has_value() && (!there || found->second == *expected)) continue;
-      return Error{
-          Code::refused,
-          fmt::format("keyspace config precondition failed, key={} expected={} actual={}", key,
-                      expected.value_or("<absent>"), there ? found->second : "<absent>"),
-          "precondition_failed"};
+      const auto actual = config_value(keyspace.config, key);
+      if (actual == expected) continue;
+      return Error{Code::refused,
+                   fmt::format("keyspace config precondition failed, key={} expected={} actual={}",
+                               key, expected.value_or("<absent>"), actual.value_or("<absent>")),
+                   "precondition_failed"};
     }
-    const Config before = keyspace.config;
-    std::string keys;
+    std::string changed;  // keys, for the log
     for (const auto& [key, value] : patch) {
       if (std::ranges::find(config_refused, key) != std::end(config_refused))
         return Error{Code::invalid, fmt::format("the config key {} cannot be changed", key),
                      "config_key_refused"};
+      if (config_value(keyspace.config, key) == value) continue;
       if (value) {
         keyspace.config.insert_or_assign(key, *value);
       } else {
         keyspace.config.erase(key);
       }
-      keys += keys.empty() ? key : ", " + key;
+      changed += changed.empty() ? key : ", " + key;
     }
     TRY(check_config(keyspace.config));
-    if (keyspace.config == before) return std::optional<std::string>();
-    return std::optional(std::move(keys));
+    if (changed.empty()) return std::optional<std::string>();
+    return std::optional(std::move(changed));
   };
   return change(name, {.action = "config", .caller = caller}, edit);
 }

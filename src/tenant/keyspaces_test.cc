@@ -55,7 +55,7 @@ TEST_P(KeyspacesTest, NamesAndIds) {
   for (const std::string name : {"a", "-", "_", "Az09-_", "id"}) EXPECT_OK(make(name));
   EXPECT_OK(make(std::string(64, 'x')));
   for (const std::string& name : {std::string(), std::string(65, 'x'), std::string("a b"),
-                                 std::string("a/b"), std::string("ä"), std::string("a\0b", 3)})
+                                  std::string("a/b"), std::string("ä"), std::string("a\0b", 3)})
     EXPECT_REASON(make(name), Code::invalid, "illegal_name");
   for (const std::string name : {"DEFAULT", "SYSTEM"})
     EXPECT_REASON(make(name), Code::invalid, "reserved_name");
@@ -168,6 +168,11 @@ TEST_P(KeyspacesTest, ConfigPatch) {
   EXPECT_REASON(patch({{"big", std::string(keyspace_config_bytes_max, 'x')}}), Code::too_large,
                 "config_too_large");
   EXPECT_REASON(patch({{"\xff", "x"}}), Code::invalid, "illegal_config");
+  // The log names what changed, and nothing else that somebody sent.
+  EXPECT_OK(patch({{"b", "2"}, {"n", "1"}, {"\xff", std::nullopt}}));
+  const auto log = keyspaces_->changes().read(0, 100);
+  ASSERT_OK(log);
+  EXPECT_EQ(log->back().detail, "n");
   ASSERT_OK(keyspaces_->set_state("shop", KeyspaceState::disabled, root));
   EXPECT_OK(patch({{"d", "4"}}));
   ASSERT_OK(keyspaces_->set_state("shop", KeyspaceState::archived, root));
