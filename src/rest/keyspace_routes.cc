@@ -48,7 +48,7 @@ Result<HttpResponse> purged_answer(json::object known, const RestContext& contex
   return json_answer(known);
 }
 
-Result<HttpResponse> describe(const RestContext& context, const Keyspace& keyspace) {
+Result<HttpResponse> describe_as_read(const RestContext& context, const Keyspace& keyspace) {
   json::object known{
       {"keyspace", keyspace_json(keyspace)},
       {"revision", keyspace.revision},
@@ -73,6 +73,14 @@ Result<HttpResponse> describe(const RestContext& context, const Keyspace& keyspa
     known["purge"] = purge_json(purge);
   }
   return json_answer(known);
+}
+
+Result<HttpResponse> describe(const RestContext& context, const Keyspace& keyspace) {
+  Result<HttpResponse> described = describe_as_read(context, keyspace);
+  if (described || described.error().reason != "keyspace_not_found") return described;
+  // Its burial ended after it was read: it is there still, as one that nothing is left of.
+  TRY_ASSIGN(const Keyspace now, context.keyspaces.load(keyspace.id));
+  return describe_as_read(context, now);
 }
 
 Result<HttpResponse> get_by_name(const RestContext& context, const HttpRequest& request) {

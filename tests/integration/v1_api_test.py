@@ -367,6 +367,18 @@ class Life(V1Test):
         self.assertEqual((held["held_by"], held["bytes_done"]), ("backup", 0))
         self.assertEqual(self.wait_purged(made["id"])["entries_done"], 1)
 
+    def test_a_burial_can_be_watched_to_its_end(self):
+        for _ in range(5):
+            made = self.create()
+            self.put(made["name"], "k")
+            self.bring_to(made["name"], "TOMBSTONE")
+
+            def is_purged():
+                answer = self.api.get(f"/v1/keyspace-ids/{made['id']}")
+                self.assertEqual(answer.status, 200, answer)
+                return answer.json["purged_at"]
+            eventually(is_purged, "it is purged", every_s=0)
+
     def test_renames_and_writes_at_once(self):
         name = self.create()["name"]
         names = [name, self.new_name()]
