@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "codec/system_keys.h"
 #include "keyspace.pb.h"
 #include "tenant/keyspace_lookup.h"
@@ -143,30 +144,13 @@ Result<StoredToken> decode_token(std::string_view id, ByteView bytes) {
 
 // --- what is refused ---
 
-// The first character of UTF-8 text, for people to read: its bytes, or 0 if it is none.
-size_t printable_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-  const size_t length = first < 0xc2   ? 0
-                        : first < 0xe0 ? 2
-                        : first < 0xf0 ? 3
-                        : first < 0xf5 ? 4
-                                       : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (size_t i = 1; i < length; i++)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Control characters, overlong forms, surrogates, and what lies past U+10FFFF.
-  const bool illegal = (first == 0xc2 && byte(1) < 0xa0) || (first == 0xe0 && byte(1) < 0xa0) ||
-                       (first == 0xed && byte(1) > 0x9f) || (first == 0xf0 && byte(1) < 0x90) ||
-                       (first == 0xf4 && byte(1) > 0x8f);
-  return illegal ? 0 : length;
-}
-
+// UTF-8 without control characters: those below U+0020, and U+007F to U+009F.
 bool is_printable(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   while (!text.empty()) {
-    const size_t length = printable_bytes(text);
-    if (length == 0) return false;
+    const size_t length = utf8_length(text);
+    if (length == 0 || byte(0) < 0x20 || byte(0) == 0x7f || (byte(0) == 0xc2 && byte(1) < 0xa0))
+      return false;
     text.remove_prefix(length);
   }
   return true;
