@@ -134,6 +134,8 @@ Result<std::vector<Change>> ChangeLog::read(uint64_t since, size_t limit) const 
 ChangeLog::Subscription ChangeLog::subscribe(std::function<void()> wake) const {
   auto subscription = std::make_shared<std::function<void()>>(std::move(wake));
   const std::lock_guard lock(mutex_);
+  // Those who left since: there may be no announce for a long time.
+  std::erase_if(subscribers_, [](const auto& weak) { return weak.expired(); });
   subscribers_.push_back(subscription);
   return subscription;
 }

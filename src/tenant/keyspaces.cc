@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <shared_mutex>
 
 #include "base/limits.h"
 #include "base/log.h"

@@ -14,12 +14,13 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/shared_mutex.h"
 #include "map/map_handle.h"
 #include "tenant/change_log.h"
 #include "tenant/keyspace.h"
@@ -35,7 +36,7 @@ struct KeyspacesOptions {
 
 // Reasons of errors: keyspace_not_found, keyspace_exists, illegal_name, reserved_name, illegal_id,
 // ids_exhausted, default_keyspace, illegal_state_change, config_locked, config_too_large,
-// config_key_refused, precondition_failed, request_reused, no_retention.
+// illegal_config, config_key_refused, precondition_failed, request_reused, illegal_request_id.
 //
 // Any thread.
 class Keyspaces {
@@ -116,7 +117,7 @@ class Keyspaces {
   uint32_t ids_next_ = 1;  // reserved for this process: [ids_next_, ids_end_)
   uint32_t ids_end_ = 1;
 
-  mutable std::shared_mutex tenants_mutex_;
+  mutable SharedMutex tenants_mutex_;
   std::unordered_map<KeyspaceId, std::shared_ptr<Tenant>> tenants_;
   // A hint: whoever uses it asks the Tenant whether that is its name.
   std::unordered_map<std::string, std::shared_ptr<Tenant>> tenants_by_name_;
