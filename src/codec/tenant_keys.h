@@ -1,7 +1,7 @@
 // What every model of a tenant shares: garbage to collect and counters, behind 'x' keyspace.
 //
 //   'g' due model target       garbage, by due time; the model knows what the target means
-//   'k' model counter slot     a counter; each slot has one writer, a reader sums the slots
+//   'k' model counter slot     a counter, which writers add to; a reader sums the slots
 #pragma once
 
 #include "codec/field_codecs.h"

@@ -21,14 +21,15 @@ bool in_keyspace(ByteView key, KeyspaceId keyspace) {
          load_be(key.data() + 1, 3) == keyspace.value;
 }
 
-// Garbage and counters: each has one writer, so no lock orders them.
+// Garbage and counters. Who writes a note has locked what it is about, and counters are added to,
+// in any order: so no lock orders them.
 bool is_unlocked_write(ByteView key) {
   return key.size() > model_offset && key[0] == 'x' &&
          (key[model_offset] == 'g' || key[model_offset] == 'k');
 }
 
 // The due index tells whose garbage a transaction leaves behind. Writing an entry twice is writing
-// it once; only the collector removes one, with the keyspace to itself.
+// it once; who removes one that others write has the keyspace to itself.
 bool is_due_entry(ByteView key, std::optional<KeyspaceId> keyspace) {
   const auto entry = decode<KeyspaceDueKey>(key);
   return entry && (!keyspace || entry->keyspace == *keyspace);
