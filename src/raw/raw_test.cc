@@ -47,6 +47,12 @@ class RawTest : public testing::Test {
     ASSERT_OK(commit(memory_, one));
   }
 
+  // Our own, as an admin would.
+  void change_keyspace(const Keyspace& keyspace) {
+    store_keyspace(keyspace);
+    tenant_.doubt(keyspace.state);
+  }
+
   Status put(ByteView key, ByteView value, const RawPut& options = {}) {
     return raw_.put(tenant_, writer_, key, value, options);
   }
@@ -253,7 +259,7 @@ TEST_F(RawTest, TheTenantDecidesWhoMayDoWhat) {
 
   Keyspace disabled = keyspace_of(ours);
   disabled.state = KeyspaceState::disabled;
-  tenant_.apply(disabled);
+  change_keyspace(disabled);
   EXPECT_CODE(raw_.get(tenant_, reader, "k"), Code::denied);
   EXPECT_CODE(
       raw_.scan(tenant_, reader, {}, [](ByteView, ByteView, uint64_t) { return Visit::go_on; }),
@@ -267,7 +273,7 @@ TEST_F(RawTest, AQuotaIsOfStoredBytesNotesIncluded) {
   const uint64_t expiring = plain + 8 + 15 + 9;  // expiry, key and value of the note
   Keyspace limited = keyspace_of(ours);
   limited.quota.bytes = used + expiring - 1;
-  tenant_.apply(limited);
+  change_keyspace(limited);
   EXPECT_CODE(put("a", "v", {.ttl_ms = 5}), Code::exhausted);
   EXPECT_EQ(notes(), Notes());
   EXPECT_EQ(get("a"), std::nullopt);
