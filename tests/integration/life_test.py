@@ -1,11 +1,13 @@
 """Many keyspaces, and the end of a large one: quick for who asks, complete, and nobody else's."""
 
 import json
+import random as randoms
 import sys
 import time
 import unittest
 
-from trellis_http import KEYSPACES, V1, ServerTest, V1Test, eventually, json_lines
+from trellis_http import (GC, KEYSPACES, V1, Api, ServerTest, V1Test, eventually, in_parallel,
+                          json_lines, seeded_random)
 
 MIB = 1024 * 1024
 MANY = 10_000
@@ -129,6 +131,73 @@ class Burial(V1Test):
                 break
             took_s = min(took_s, self.bury(keyspace["name"]))
         self.assertLess(took_s, 0.25)
+
+
+class Chaos(V1Test):
+    """Everybody does everything at once to a few keyspaces."""
+
+    threads = 6
+    operations = 150
+
+    @staticmethod
+    def one(random):
+        """(method, path, body) of something that may or may not be possible now."""
+        name, other = random.choices([f"c{n}" for n in range(4)], k=2)
+        data, number = f"/k/{name}/v1/raw", random.randrange(1, 40)
+        key, value = f"k{random.randrange(30)}", "v" * random.randrange(200)
+        return random.choice([
+            lambda: ("POST", KEYSPACES, {"name": name}),
+            lambda: ("POST", KEYSPACES, {"name": name}),
+            lambda: ("PUT", f"{KEYSPACES}/{name}/state", {"state": random.choice(
+                ("enabled", "enabled", "enabled", "disabled", "archived", "tombstone"))}),
+            lambda: ("PATCH", f"{KEYSPACES}/{name}/config", {"config": {key: value}}),
+            lambda: ("POST", f"{V1}/{name}/rename", {"name": other}),
+            lambda: ("POST", f"{V1}/{name}/undo", None),
+            lambda: ("POST", f"{V1}/{name}/purge", None),
+            lambda: ("PUT", f"{V1}/{name}/quota", {"keys": random.choice((0, 10, 20))}),
+            lambda: ("POST", f"{V1}/{name}/tokens", {"role": "write"}),
+            lambda: ("PUT", f"{GC}/service_safepoint/{number}/s", {"safe_point": 9, "ttl": 1}),
+            lambda: ("DELETE", f"{GC}/service_safepoint/{number}/s", None),
+            lambda: ("GET", f"/v1/keyspace-ids/{number}", None),
+            lambda: ("GET", f"/v1/keyspace-ids/{number}/purge", None),
+            lambda: ("GET", f"{V1}/{name}/gc", None),
+            lambda: ("GET", random.choice(("/v1/top", "/v1/top?by=operations", "/v1/audit",
+                                           KEYSPACES, "/metrics")), None),
+            lambda: ("GET", f"{data}/export", None),
+            lambda: ("POST", f"{data}/batch", {"operations": [
+                {"put": {"key": f"k{n}", "value": value}} for n in range(random.randrange(60))]}),
+            lambda: ("POST", f"{data}/cas", {"key": key, "expected": None, "new": {"value": "1"}}),
+            *[lambda: ("PUT", f"{data}/keys/{key}", value)] * 5,
+            *[lambda: ("GET", f"{data}/keys/{key}", None)] * 3,
+            *[lambda: ("DELETE", f"{data}/keys/{key}", None)] * 3])()
+
+    def test_at_once(self):
+        seed = seeded_random()
+        seeds = [seed.getrandbits(32) for _ in range(self.threads)]
+        strange = []
+
+        def work(n):
+            random = randoms.Random(seeds[n])
+            api = Api(self.server)
+            for _ in range(self.operations):
+                call = self.one(random)
+                answer = api.call(*call)
+                if answer.status not in (200, 201, 202, 204, 403, 404, 409, 412, 422, 429):
+                    strange.append((call, answer))
+            api.close()
+
+        in_parallel(self.threads, work)
+        self.assertEqual(strange, [])
+        # Whatever happened: what is counted is what is there, and the log has all of it.
+        for keyspace in self.api.get(KEYSPACES).json["keyspaces"]:
+            if keyspace["state"] == "TOMBSTONE":
+                self.wait_purged(keyspace["id"])
+                continue
+            name = keyspace["name"]
+            entries = json_lines(self.api.get(f"/k/{name}/v1/raw/export").body)
+            self.assertEqual(self.show(name)["figures"]["keys"], len(entries), name)
+        changes = self.api.get("/v1/audit?limit=10000").json["changes"]
+        self.assertEqual([c["revision"] for c in changes], list(range(1, len(changes) + 1)))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import threading
 import time
 import unittest
 
-from trellis_http import (GC, V1, Api, V1Test, encoded, entry_bytes, eventually, in_parallel,
-                          json_lines, raw)
+from trellis_http import (GC, KEYSPACES, V1, Api, V1Test, Wire, encoded, entry_bytes, eventually,
+                          in_parallel, json_lines, raw)
 
 EVERY_BYTE = bytes(range(256))
 
@@ -250,6 +250,33 @@ class Raw(V1Test):
         answer = self.api.get(raw(self.name, "large"))
         self.assertEqual((answer.status, len(answer.body)), (200, len(value)))
         self.assertEqual(self.api.put(raw(self.name, "l"), bytes(16 * 1024 * 1024 + 1)).status, 413)
+
+    def test_a_body_that_waits_to_be_asked_for(self):
+        head = (f"PUT {raw(self.name, 'k')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
+                "Expect: 100-continue\r\n\r\n").encode()
+        with Wire(self.server.address) as wire:
+            wire.send(head)
+            self.assertEqual(wire.socket.recv(100), b"HTTP/1.1 100 Continue\r\n\r\n")
+            wire.send(b"12345")
+            self.assertEqual(wire.answer()[0], 204)
+        self.assertEqual(self.api.get(raw(self.name, "k")).body, b"12345")
+
+    def test_clients_of_http_1_0(self):
+        for i in range(50):
+            self.put(self.name, f"{i:02}", b"v" * 1000)
+        for path in (raw(self.name, "00"), f"{self.data}/export", KEYSPACES):
+            with self.subTest(path=path), Wire(self.server.address) as wire:
+                wire.send(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+                head, _, body = wire.rest().partition(b"\r\n\r\n")  # until it closes
+                self.assertTrue(head.startswith(b"HTTP/1.1 200 ") and b"chunked" not in head, head)
+                self.assertEqual(body, self.api.get(path).body)
+
+    def test_head_of_what_has_no_end(self):
+        for path in ("/v1/watch/keyspaces", f"{self.data}/export", KEYSPACES, "/v1/audit"):
+            with self.subTest(path=path):
+                answer = self.api.call("HEAD", path)
+                self.assertEqual((answer.status, answer.body), (200, b""))
+                self.assertEqual(self.api.get("/healthz").status, 200)  # on the same connection
 
     def test_whose_data(self):
         other = self.create()["name"]
