@@ -50,8 +50,7 @@ Status check_token(std::string_view token) {
 Result<std::string> find_token(const ClientOptions& options, StandardInput& in) {
   std::string token = flag_or_variable(options.token, "TRELLIS_TOKEN");
   if (options.token == "-") {
-    if (in.is_terminal()) std::cerr << "Token: " << std::flush;
-    TRY_ASSIGN(auto line, in.read_secret_line(token_bytes_max));
+    TRY_ASSIGN(auto line, in.read_secret_line(std::cerr, "Token: ", token_bytes_max));
     token = line.value_or("");
     if (token.ends_with('\r')) token.pop_back();
     if (token.empty()) return Error{Code::invalid, "there is no token on standard input"};

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ostream>
 
 namespace trellis {
 namespace {
@@ -115,8 +116,12 @@ Result<std::optional<std::string>> StandardInput::read_line(size_t bytes_max) {
   }
 }
 
-Result<std::optional<std::string>> StandardInput::read_secret_line(size_t bytes_max) {
+Result<std::optional<std::string>> StandardInput::read_secret_line(std::ostream& err,
+                                                                   std::string_view prompt,
+                                                                   size_t bytes_max) {
+  // First of all, because who sees the prompt begins to type.
   const HiddenTyping hidden(descriptor_);
+  if (is_terminal()) err << prompt << std::flush;
   return read_line(bytes_max);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,8 +48,9 @@ class StandardInput {
   Result<Bytes> read_some();
   // Without its newline; absent at the end. Code too_large if there is none within `bytes_max`.
   Result<std::optional<std::string>> read_line(size_t bytes_max);
-  // Likewise, not shown if it is typed at a terminal.
-  Result<std::optional<std::string>> read_secret_line(size_t bytes_max);
+  // Likewise. At a terminal it asks with `prompt`, and what is typed is not shown.
+  Result<std::optional<std::string>> read_secret_line(std::ostream& err, std::string_view prompt,
+                                                      size_t bytes_max);
   // To the end; code too_large if that is further than `bytes_max`.
   Result<Bytes> read_all(size_t bytes_max);
   bool is_terminal() const;
