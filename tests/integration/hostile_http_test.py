@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from trellis_http import KEYSPACES, ServerTest, Wire, eventually, seeded_random
+from trellis_http import KEYSPACES, ServerTest, Wire, eventually, scaled, seeded_random
 
 MIB = 1024 * 1024
 CANARY = "/v1/raw/keys/canary"
@@ -198,7 +198,7 @@ class NotHttp(HostileTest):
 
     def test_random_bytes(self):
         random = seeded_random()
-        for _ in range(1000):
+        for _ in range(scaled(1000)):
             self.exchange(random.randbytes(random.choice((1, 10, 1000, 30_000))))
         self.check_server()
 
@@ -210,7 +210,7 @@ class NotHttp(HostileTest):
                  request("GET", "/v1/raw/keys?prefix=a&limit=3&reverse=true"),
                  request("POST", "/v1/raw/import", "Content-Length: 25",
                          body=b'{"key":"smuggled","value":')]
-        for _ in range(3000):
+        for _ in range(scaled(3000)):
             data = bytearray(random.choice(seeds) + random.choice(seeds))
             for _ in range(random.randrange(1, 6)):
                 at = random.randrange(len(data))

@@ -7,7 +7,7 @@ import time
 import unittest
 
 from trellis_http import (GC, KEYSPACES, V1, Api, ServerTest, V1Test, eventually, in_parallel,
-                          json_lines, seeded_random)
+                          json_lines, scaled, seeded_random)
 
 MIB = 1024 * 1024
 MANY = 10_000
@@ -137,7 +137,7 @@ class Chaos(V1Test):
     """Everybody does everything at once to a few keyspaces."""
 
     threads = 6
-    operations = 150
+    operations = scaled(150)
 
     @staticmethod
     def one(random):

@@ -33,6 +33,12 @@ def seeded_random():
     return random.Random(seed)
 
 
+def scaled(count):
+    """How much a random test tries: TRELLIS_TEST_SCALE=quick is a tenth, long a hundredfold."""
+    scale = os.environ.get("TRELLIS_TEST_SCALE")
+    return count * 100 if scale == "long" else max(count // 10, 1) if scale == "quick" else count
+
+
 def eventually(probe, what, patience_s=PATIENCE_S, every_s=0.01):
     """Asks until the answer is true, and returns it."""
     deadline = time.monotonic() + patience_s
