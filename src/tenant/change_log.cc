@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codec/system_keys.h"
 #include "keyspace.pb.h"
 #include "tenant/keyspace_message.h"
@@ -101,8 +103,7 @@ Result<std::vector<Change>> ChangeLog::read(uint64_t since, size_t limit) const 
   Status bad;
   const auto visit = [&](ByteView key, ByteView value) {
     const auto decoded = decode<KeyspaceChangeKey>(key);
-    if (!decoded) return Visit::stop;
-    auto change = decode_change(decoded->revision, value);
+    auto change = decoded ? decode_change(decoded->revision, value) : decoded.error();
     if (!change) {
       bad = std::move(change).error();
       return Visit::stop;
@@ -110,19 +111,30 @@ Result<std::vector<Change>> ChangeLog::read(uint64_t since, size_t limit) const 
     changes.push_back(std::move(*change));
     return Visit::go_on;
   };
-  const Bytes begin =
+  std::optional<Bytes> begin =
       encode(KeyspaceChangeKey{since == UINT64_MAX ? UINT64_MAX : since + 1});
   const Bytes end = encode(KeyspaceChangeKey{UINT64_MAX});
-  TRY(map_.engine.scan({.begin = begin, .end = end, .entries_max = limit}, visit));
+  // Large ones are more than a page.
+  while (begin && bad.has_value() && changes.size() < limit) {
+    TRY_ASSIGN(ScanPage page,
+               map_.engine.scan(
+                   {.begin = *begin, .end = end, .entries_max = limit - changes.size()}, visit));
+    begin = std::move(page.resume);
+  }
   TRY(bad);
+  // Trimmed between two pages: whoever asks for what follows is told so.
+  const auto last_before_gap = std::ranges::adjacent_find(
+      changes, [](const Change& a, const Change& b) { return b.revision != a.revision + 1; });
+  if (last_before_gap != changes.end()) changes.erase(last_before_gap + 1, changes.end());
   // Read after the entries: whatever was trimmed before they were read is seen here.
   TRY_ASSIGN(const uint64_t last, revision());
-  const bool gap = changes.empty() ? last > since : changes[0].revision != since + 1;
+  const bool gap = changes.empty() ? last > kept_max_ && since < last - kept_max_
+                                   : changes[0].revision != since + 1;
   if (since > last)
     return Error{Code::invalid,
                  fmt::format("revision {} is not there yet: the last one is {}", since, last),
                  "revision_in_future"};
-  if (gap && (last > kept_max_ && since < last - kept_max_))
+  if (gap)
     return Error{Code::not_found,
                  fmt::format("changes since revision {} are no longer kept: list the keyspaces, "
                              "then watch from {}",

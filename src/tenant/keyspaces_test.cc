@@ -248,10 +248,25 @@ TEST_P(KeyspacesTest, OldChangesGo) {
   EXPECT_EQ(keyspaces_->changes().read(last - 10, 100).value().size(), 10u);
   EXPECT_REASON(keyspaces_->changes().read(last - 11, 100), Code::not_found, "compacted");
   EXPECT_REASON(keyspaces_->changes().read(0, 100), Code::not_found, "compacted");
+  open({.changes_kept_max = 1'000});  // from now on
+  EXPECT_REASON(keyspaces_->changes().read(last - 11, 100), Code::not_found, "compacted");
+  EXPECT_EQ(keyspaces_->changes().read(last - 10, 100).value().size(), 10u);
   int woken = 0;
   const auto subscription = keyspaces_->changes().subscribe([&] { woken++; });
   ASSERT_OK(make("one-more"));
   EXPECT_EQ(woken, 1);
+}
+
+// Whoever gets fewer than asked for takes that for the end.
+TEST_P(KeyspacesTest, LargeChangesAreReadToTheEnd) {
+  ASSERT_OK(make("shop"));
+  for (int i = 0; i < 300; i++) {
+    const std::string value(60'000, static_cast<char>('a' + i % 2));
+    ASSERT_OK(keyspaces_->patch_config("shop", {{"k", value}}, {}, root));
+  }
+  const uint64_t last = keyspaces_->changes().revision().value();
+  EXPECT_EQ(keyspaces_->changes().read(0, 1'000).value().size(), last);
+  EXPECT_EQ(keyspaces_->changes().read(0, 290).value().size(), 290u);
 }
 
 TEST_P(KeyspacesTest, IdleTenantsAreForgotten) {
