@@ -24,7 +24,13 @@ void Mailbox::run() {
     const std::lock_guard lock(mutex_);
     functions.swap(queue_);
   }
-  for (const std::function<void()>& function : functions) function();
+  for (const std::function<void()>& function : functions) {
+    try {
+      function();
+    } catch (const std::exception& error) {  // the others must run all the same
+      log_error("an event handler threw", {{"what", error.what()}});
+    }
+  }
 }
 
 void Mailbox::close() {

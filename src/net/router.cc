@@ -180,7 +180,7 @@ bool Router::Tree::capture_and_visit(NodeId id, std::string_view captured,
 }
 
 // Most special first, and back to the next best if that leads nowhere. Visits each node at most
-// once for each way to it, of which a table of routes has few; as deep as the longest pattern.
+// once, and goes as deep as the longest pattern.
 bool Router::Tree::visit(NodeId id, std::optional<std::string_view> path, Search& search) const {
   const Node& node = nodes[id];
   if (!path.has_value()) return accept(node, search);
