@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t value_bytes = 100;
 constexpr uint64_t gets_per_second = 5'000;
-constexpr double window_us = 500'000;
+constexpr double window_us = 250'000;
 constexpr double ratio_max = 2;
 
 // One window of a neighbour's gets, microseconds.

@@ -11,7 +11,7 @@ struct KeyspaceScale {
   size_t keyspaces = 100'000;
   size_t buried_keys = 1'000'000;
   size_t neighbour_keys = 100'000;
-  size_t windows = 16;  // before the burial, and after it
+  size_t windows = 32;  // before the burial, and after it
   size_t cache_bytes = size_t{256} << 20;
   Scale writes{.builds = 4, .rounds = 3, .turns = 12};
 };
