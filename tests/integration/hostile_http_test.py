@@ -42,6 +42,7 @@ class HostileTest(ServerTest):
         self.assertEqual(self.api.put(CANARY, b"alive").status, 204)
 
     def tearDown(self):
+        self.api = self.connect()  # the one before may have been idle for too long
         self.check_server()
         self.assertEqual(self.api.get(CANARY).body, b"alive")
         self.api.delete("/v1/raw/keys/smuggled")
