@@ -182,7 +182,7 @@ class Openapi(ServerTest):
             with self.subTest(name=name):
                 # Not a name, an id or a body that it would do anything for.
                 answer = self.api.call(method.upper(), re.sub(r"{\w+}", "%7f", path), b"-")
-                self.assertNotEqual(answer.status, 405)
+                self.assertNotIn(answer.status, (405, 408, 500), answer)
                 self.assertNotIn(b"path_not_found", answer.body)
                 self.assertNotIn(b"nothing at this path", answer.body)
                 self.api.close()

@@ -360,11 +360,13 @@ class Life(V1Test):
     def test_a_hold_holds_a_burial(self):
         made = self.create()
         self.put(made["name"], "k")
-        self.api.put(f"{GC}/service_safepoint/{made['id']}/backup", {"safe_point": 1, "ttl": 1})
+        hold = f"{GC}/service_safepoint/{made['id']}/backup"
+        self.api.put(hold, {"safe_point": 1, "ttl": 600})
         self.bring_to(made["name"], "TOMBSTONE")
         path = f"/v1/keyspace-ids/{made['id']}/purge"
         held = eventually(lambda: (p := self.api.get(path).json)["state"] == "held" and p, "held")
         self.assertEqual((held["held_by"], held["bytes_done"]), ("backup", 0))
+        self.assertEqual(self.api.delete(hold).status, 200)
         self.assertEqual(self.wait_purged(made["id"])["entries_done"], 1)
 
     def test_a_burial_can_be_watched_to_its_end(self):
