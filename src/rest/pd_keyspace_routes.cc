@@ -184,7 +184,7 @@ Result<HttpResponse> patch_config(const RestContext& context, const HttpRequest&
   TRY_ASSIGN(const TextMap preconditions, read_text_map(members, "preconditions"));
   TRY(members.finish());
   return keyspace_answer(
-      context.keyspaces.patch_config(request.captures[0], patch, preconditions, call.caller));
+      context.keyspaces.patch_config(call.keyspace.id, patch, preconditions, call.caller));
 }
 
 Result<HttpResponse> set_state(const RestContext& context, const HttpRequest& request) {

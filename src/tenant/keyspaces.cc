@@ -411,7 +411,7 @@ Result<Keyspace> Keyspaces::change(std::string_view name, const ChangeOf& what, 
   return Error{Code::conflict, fmt::format("keyspace {} changes all the time", quote(name))};
 }
 
-Result<Keyspace> Keyspaces::patch_config(std::string_view name, const ConfigPatch& patch,
+Result<Keyspace> Keyspaces::patch_config(KeyspaceId id, const ConfigPatch& patch,
                                          const ConfigPatch& preconditions, const Caller& caller) {
   const auto edit = [&](View&, Keyspace& keyspace) -> Result<std::optional<std::string>> {
     if (keyspace.state > KeyspaceState::disabled)
@@ -444,7 +444,7 @@ Result<Keyspace> Keyspaces::patch_config(std::string_view name, const ConfigPatc
     if (changed.empty()) return std::optional<std::string>();
     return std::optional(std::move(changed));
   };
-  return change(name, {.action = "config", .caller = caller}, edit);
+  return change_id(id, {.action = "config", .caller = caller}, edit);
 }
 
 Result<Keyspace> Keyspaces::set_quota(std::string_view name, const Quota& quota,

@@ -65,7 +65,8 @@ class Keyspaces {
 
   // Absent: remove the key, or expect it to be absent.
   using ConfigPatch = std::map<std::string, std::optional<std::string>, std::less<>>;
-  Result<Keyspace> patch_config(std::string_view name, const ConfigPatch& patch,
+  // By id: who may patch it was decided by its id, and a name can go to another one meanwhile.
+  Result<Keyspace> patch_config(KeyspaceId id, const ConfigPatch& patch,
                                 const ConfigPatch& preconditions, const Caller& caller);
   Result<Keyspace> set_state(std::string_view name, KeyspaceState to, const Caller& caller);
   Result<Keyspace> rename(std::string_view name, std::string_view new_name, const Caller& caller);

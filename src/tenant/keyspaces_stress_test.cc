@@ -64,7 +64,9 @@ class KeyspacesStress : public TenantFixture {
         break;
       }
       case 4:
-        discard(keyspaces.patch_config(name, {{"n", std::to_string(random.next())}}, {}, root));
+        if (const auto keyspace = keyspaces.load(name))
+          discard(keyspaces.patch_config(keyspace->id, {{"n", std::to_string(random.next())}}, {},
+                                         root));
         break;
       case 5:
         discard(keyspaces.rename(name, "k" + std::to_string(random.below(names_count)), root));

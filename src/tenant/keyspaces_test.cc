@@ -23,7 +23,7 @@ TEST_P(KeyspacesTest, DefaultIsAlwaysThere) {
   EXPECT_REASON(keyspaces_->set_state("DEFAULT", KeyspaceState::disabled, root), Code::invalid,
                 "default_keyspace");
   EXPECT_REASON(keyspaces_->rename("DEFAULT", "other", root), Code::invalid, "default_keyspace");
-  EXPECT_OK(keyspaces_->patch_config("DEFAULT", {{"a", "1"}}, {}, root));
+  EXPECT_OK(keyspaces_->patch_config(default_keyspace, {{"a", "1"}}, {}, root));
 }
 
 TEST_P(KeyspacesTest, StoredAsTheSeedHasIt) {
@@ -148,9 +148,9 @@ TEST_P(KeyspacesTest, StateMachine) {
 }
 
 TEST_P(KeyspacesTest, ConfigPatch) {
-  ASSERT_OK(make("shop"));
+  const KeyspaceId id = make("shop").value().id;
   const auto patch = [&](Keyspaces::ConfigPatch what, Keyspaces::ConfigPatch when = {}) {
-    return keyspaces_->patch_config("shop", what, when, root);
+    return keyspaces_->patch_config(id, what, when, root);
   };
   EXPECT_EQ(patch({{"a", "1"}, {"b", "2"}}).value().config, (Config{{"a", "1"}, {"b", "2"}}));
   const uint64_t revision = keyspaces_->changes().revision().value();
@@ -177,7 +177,7 @@ TEST_P(KeyspacesTest, ConfigPatch) {
   EXPECT_OK(patch({{"d", "4"}}));
   ASSERT_OK(keyspaces_->set_state("shop", KeyspaceState::archived, root));
   EXPECT_REASON(patch({{"e", "5"}}), Code::conflict, "config_locked");
-  EXPECT_REASON(keyspaces_->patch_config("none", {}, {}, root), Code::not_found,
+  EXPECT_REASON(keyspaces_->patch_config(KeyspaceId{77}, {}, {}, root), Code::not_found,
                 "keyspace_not_found");
 }
 
@@ -217,8 +217,8 @@ TEST_P(KeyspacesTest, ListInPages) {
 
 TEST_P(KeyspacesTest, EveryActionIsLoggedOnce) {
   const uint64_t since = keyspaces_->changes().revision().value();
-  ASSERT_OK(make("shop"));
-  ASSERT_OK(keyspaces_->patch_config("shop", {{"a", "1"}}, {}, root));
+  const KeyspaceId id = make("shop").value().id;
+  ASSERT_OK(keyspaces_->patch_config(id, {{"a", "1"}}, {}, root));
   ASSERT_OK(keyspaces_->set_quota("shop", {.bytes = 1'000}, root));
   ASSERT_OK(keyspaces_->rename("shop", "store", root));
   ASSERT_OK(keyspaces_->set_state("store", KeyspaceState::disabled, root));
@@ -259,10 +259,10 @@ TEST_P(KeyspacesTest, OldChangesGo) {
 
 // Whoever gets fewer than asked for takes that for the end.
 TEST_P(KeyspacesTest, LargeChangesAreReadToTheEnd) {
-  ASSERT_OK(make("shop"));
+  const KeyspaceId id = make("shop").value().id;
   for (int i = 0; i < 300; i++) {
     const std::string value(60'000, static_cast<char>('a' + i % 2));
-    ASSERT_OK(keyspaces_->patch_config("shop", {{"k", value}}, {}, root));
+    ASSERT_OK(keyspaces_->patch_config(id, {{"k", value}}, {}, root));
   }
   const uint64_t last = keyspaces_->changes().revision().value();
   EXPECT_EQ(keyspaces_->changes().read(0, 1'000).value().size(), last);
