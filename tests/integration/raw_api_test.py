@@ -1,6 +1,7 @@
 """Raw keys and values over HTTP: any bytes, conditions, pages, streams; and states in their way."""
 
 import base64
+import http.client
 import json
 import threading
 import time
@@ -347,6 +348,25 @@ class States(V1Test):
                                (404, "keyspace_not_found")))
             self.refused(api.get("/v1/raw/keys/k"), *((404, "key_not_found")
                          if api is apis["server"] else (403, "keyspace_gone")))
+
+    def test_streams_that_are_under_way_obey(self):
+        name = self.create()["name"]
+        lines = b"".join(b'{"key":"%05d","value":"%s"}\n' % (i, b"v" * 1000) for i in range(16_000))
+        self.assertEqual(self.api.post(f"/k/{name}/v1/raw/import", lines).json,
+                         {"imported": 16_000})
+        for change in ("revoked", "disabled"):
+            made = self.token(name, "read")
+            api = self.connect(made["token"])
+            stream = api.begin("GET", "/v1/raw/export")  # more than sockets hold
+            self.assertEqual((stream.status, len(stream.read(1000))), (200, 1000))
+            if change == "revoked":
+                self.api.delete(f"{V1}/{name}/tokens/{made['id']}")
+            else:
+                self.set_state(name, "disabled")
+            # It breaks off, so that nobody takes a part for the whole.
+            with self.subTest(change=change):
+                with self.assertRaises((http.client.IncompleteRead, ConnectionResetError)):
+                    stream.read()
 
     def test_nothing_is_written_after_the_answer(self):
         name = self.create()["name"]
