@@ -120,7 +120,7 @@ void HttpConnection::refuse(const HttpProblem& problem) { fail(problem); }
 
 void HttpConnection::stop() {
   is_stopping_ = true;
-  if (is_stream_waiting_ && !is_job_running_) end_stream();
+  if (is_stream_waiting_ && !is_job_running_) stop_stream();
   advance();
 }
 
@@ -417,7 +417,8 @@ void HttpConnection::take_chunk() {
   if (chunk.then == Chunk::Then::end) return end_stream();
   if (chunk.then == Chunk::Then::more) return;
   if (has_end_) return end(true);  // see received_end
-  if (is_stopping_) return end_stream();
+  is_stream_partial_ = chunk.then == Chunk::Then::pause;
+  if (is_stopping_) return stop_stream();
   is_stream_waiting_ = true;
   wake_at_us_ = now_us_ + chunk.wait_ms * us_per_ms;
 }
@@ -465,6 +466,12 @@ void HttpConnection::end_stream() {
     return end(true);
   }
   finish_request();
+}
+
+// Of one that waits: the server stops.
+void HttpConnection::stop_stream() {
+  if (is_stream_partial_) return end(true);
+  end_stream();
 }
 
 // Asks for the next piece when the last one is with the kernel.

@@ -151,6 +151,7 @@ class HttpConnection {
   void send_stream_head(const Chunk& first);
   void append_stream_bytes(Bytes&& bytes);
   void end_stream();
+  void stop_stream();
   bool pull_stream();
 
   // Responses
@@ -195,6 +196,7 @@ class HttpConnection {
   bool is_stream_head_sent_ = false;
   uint64_t stream_bytes_left_ = 0;
   bool is_stream_waiting_ = false;
+  bool is_stream_partial_ = false;  // and cannot end where it waits
   bool is_woken_ = false;
   uint64_t wake_at_us_ = 0;
 

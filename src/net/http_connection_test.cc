@@ -437,6 +437,7 @@ TEST_F(HttpConnectionTest, WorkersSeeWhatTheConnectionHasForgotten) {
 
 Chunk more(std::string_view bytes) { return {Bytes(bytes), Chunk::Then::more}; }
 Chunk wait(std::string_view bytes) { return {Bytes(bytes), Chunk::Then::wait, 1000}; }
+Chunk pause(std::string_view bytes) { return {Bytes(bytes), Chunk::Then::pause, 1000}; }
 Chunk last(std::string_view bytes) { return {Bytes(bytes), Chunk::Then::end}; }
 
 class HttpStreamTest : public HttpConnectionTest {
@@ -572,6 +573,17 @@ TEST_F(HttpStreamTest, EndsWhenItsReaderLeavesOrTheServerStops) {
   EXPECT_TRUE(stopped.output().ends_with("1\r\na\r\n0\r\n\r\n"));
   EXPECT_TRUE(stopped.is_closed());
   EXPECT_FALSE(stopped.connection().is_broken());
+  EXPECT_EQ(stopped.disposed(), 1U);
+}
+
+TEST_F(HttpStreamTest, APausedOneIsBrokenOffWhenTheServerStops) {
+  stream({pause("a"), last("b")});
+  ManualConnection stopped(context());
+  stopped.feed(get_any);
+  stopped.connection().stop();
+  stopped.settle();
+  EXPECT_TRUE(stopped.output().ends_with("1\r\na\r\n"));
+  EXPECT_TRUE(stopped.connection().is_broken());
   EXPECT_EQ(stopped.disposed(), 1U);
 }
 

@@ -79,9 +79,10 @@ class Waker {
 
 struct Chunk {
   enum class Then : uint8_t {
-    more,  // call next() when the client has taken these bytes
-    wait,  // nothing more now: call next() when woken, or after wait_ms without
-    end,   // these were the last
+    more,   // call next() when the client has taken these bytes
+    wait,   // nothing more now: call next() when woken, or after wait_ms without
+    pause,  // the same, but without what follows the body is not whole
+    end,    // these were the last
   };
   Bytes bytes = {};  // may be empty
   Then then = Then::end;
@@ -92,7 +93,8 @@ struct Chunk {
 
 // A response body made piece by piece. All calls and the destructor run on worker threads, one at a
 // time. next() is not called before what it gave last was handed to the kernel, so a client that
-// does not read stops the source. Destroyed early when the client leaves or the server stops.
+// does not read stops the source. Destroyed early when the client leaves or the server stops; that
+// ends the body of one that waits, and breaks off any other that is not done in time.
 class BodySource {
  public:
   virtual ~BodySource() = default;

@@ -48,7 +48,7 @@ class RawExport final : public BodySource {
     if (!page && has_begun_ && page.error().reason == "rate_exceeded") {
       const uint64_t wait_ms = std::min<uint64_t>(page.error().retry_after_ms, 60'000);
       return Chunk{
-          .bytes = {}, .then = Chunk::Then::wait, .wait_ms = static_cast<uint32_t>(wait_ms)};
+          .bytes = {}, .then = Chunk::Then::pause, .wait_ms = static_cast<uint32_t>(wait_ms)};
     }
     if (!page) return std::move(page).error();
     has_begun_ = true;

@@ -161,7 +161,7 @@ class RestFixture : public testing::Test {
       largest_chunk_ = std::max(largest_chunk_, chunk->bytes.size());
       answer.body += chunk->bytes;
       if (chunk->then == Chunk::Then::end) return answer;
-      if (chunk->then == Chunk::Then::wait) {
+      if (chunk->then == Chunk::Then::wait || chunk->then == Chunk::Then::pause) {
         if (!waits_) return answer;
         clock_.advance_ms(chunk->wait_ms);
       }
