@@ -162,7 +162,7 @@ void add_transfer_commands(CLI::App& raw, ClientCommands& commands) {
   add_text(*import_command, "--file", *path, "FILE", "From there (default standard input)");
   import_command->footer(
       "Keys that are there are overwritten, all others stay. It is not one step: after an error "
-      "the entries before it are stored, and importing again does no harm.\n"
+      "as many of the first entries are stored as it says, and importing again does no harm.\n"
       "Examples:\n"
       "  trellis raw import --keyspace shop --file shop.jsonl\n"
       "  trellis raw export --keyspace a | trellis raw import --keyspace b");
