@@ -2,6 +2,8 @@
 // loop, and take care to copy and allocate little.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "net/ascii.h"
 #include "rest/answers.h"
 #include "rest/gate.h"
@@ -31,7 +33,15 @@ Result<std::string> read_tag(std::string_view header, std::string_view value) {
 Result<RawCondition> read_condition(const HttpRequest& request) {
   const std::string_view if_match = request.header("If-Match");
   const std::string_view if_none_match = request.header("If-None-Match");
-  if (if_match.empty() && if_none_match.empty()) return RawCondition();
+  if (if_match.empty() && if_none_match.empty()) {
+    // What an empty one should have said was lost: to write all the same is no good guess.
+    const auto is_condition = [](const HttpHeaderView& header) {
+      return equals_ignoring_case(header.name, "If-Match") ||
+             equals_ignoring_case(header.name, "If-None-Match");
+    };
+    if (!std::ranges::any_of(request.headers, is_condition)) return RawCondition();
+    return bad_condition("If-Match or If-None-Match is empty");
+  }
   if (!if_match.empty() && !if_none_match.empty()) {
     return bad_condition("If-Match and If-None-Match cannot both be asked for");
   }

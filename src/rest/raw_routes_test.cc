@@ -99,6 +99,8 @@ TEST_F(RawRoutesTest, Conditions) {
     EXPECT_EQ(put_key("a", "3", {{"If-Match", bad}}).code(), "bad_condition") << bad;
   }
   EXPECT_EQ(put_key("a", "3", {{"If-None-Match", tag1}}).code(), "bad_condition");
+  EXPECT_EQ(put_key("a", "3", {{"If-Match", ""}}).code(), "bad_condition");
+  EXPECT_EQ(put_key("a", "3", {{"If-None-Match", ""}}).code(), "bad_condition");
   EXPECT_EQ(put_key("a", "3", {{"If-None-Match", "*"}, {"If-Match", "*"}}).code(), "bad_condition");
 
   const auto delete_if = [&](const std::string& tag) {
