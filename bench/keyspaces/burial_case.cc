@@ -91,11 +91,10 @@ void print(std::string_view phase, const std::vector<Window>& windows) {
   std::fflush(stdout);
 }
 
-void judge(std::string_view name, const std::vector<Window>& before,
-           const std::vector<Window>& during, double Window::*figure, Report& report) {
-  const double ratio = median_of(during, figure) / median_of(before, figure);
+void judge(std::string_view name, double during, double usual, Report& report) {
+  const double ratio = during / usual;
   report.expect_time(name, ratio < ratio_max,
-                     fmt::format("{:.2f} times that of before, target < {}", ratio, ratio_max));
+                     fmt::format("{:.2f} times what it is without, target < {}", ratio, ratio_max));
 }
 
 // What is left of a keyspace's data, by looking at all of it.
@@ -189,8 +188,15 @@ void burial_case(const KeyspaceScale& scale, Report& report) {
                 neighbours == must(tenant->figures()) &&
                     neighbours.keys == static_cast<int64_t>(scale.neighbour_keys),
                 fmt::format("has {} keys", neighbours.keys));
-  judge("p99 of a neighbour's get", phases.before, phases.during(), &Window::service_p99, report);
-  judge("p99 with its wait", phases.before, phases.during(), &Window::response_p99, report);
+  const std::vector<Window> during = phases.during();
+  judge("p99 of a neighbour's get", median_of(during, &Window::service_p99),
+        median_of(phases.before, &Window::service_p99), report);
+  // Who else uses the machine decides how long one waits for a core. If that changed meanwhile it
+  // is seen afterwards.
+  judge("p99 with its wait", median_of(during, &Window::response_p99),
+        std::max(median_of(phases.before, &Window::response_p99),
+                 median_of(phases.after, &Window::response_p99)),
+        report);
 }
 
 }  // namespace trellis
