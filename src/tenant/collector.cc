@@ -18,6 +18,7 @@ constexpr uint64_t error_retry_ms = 1'000;
 constexpr uint64_t look_again_ms = 60'000;  // clocks jump, and other servers write too
 // The disk gets back what a burial removed in parts, so that none takes long.
 constexpr uint64_t reclaim_bytes = 256 << 20;
+constexpr size_t keyspaces_under_way_max = 1'000;  // with garbage that takes more than a slice
 constexpr KeyMode purged_modes[] = {KeyMode::meta, KeyMode::raw, KeyMode::table, KeyMode::txn};
 
 // The same for all entries of a keyspace that are looked at within the time: they become one.
@@ -164,9 +165,13 @@ Status Collector::collect_garbage(const Entry& entry) {
   if (!keyspace && keyspace.error().code != Code::not_found) return keyspace.error();
   if (!keyspace || keyspace->state == KeyspaceState::tombstone) return leave_to_burial(entry);
   TRY_ASSIGN(const auto tenant, keyspaces_.tenant(entry.keyspace));
-  const Bytes begin = notes_begin(entry.keyspace);
+  // After what the last slice removed, which an engine may have to step over for a while: a heap of
+  // garbage would cost more with each slice. Whether anything was left before is asked at the end.
+  const Bytes all = notes_begin(entry.keyspace);
+  const auto known = notes_from_.find(entry.keyspace);
+  const Bytes begin = known == notes_from_.end() ? all : known->second;
   std::optional<uint64_t> oldest_due_ms;
-  TRY(map_.engine.scan({.begin = begin, .end = prefix_end(begin), .entries_max = 1},
+  TRY(map_.engine.scan({.begin = begin, .end = prefix_end(all), .entries_max = 1},
                        [&](ByteView key, ByteView) {
                          const auto note = decode<GarbageKey>(key);
                          oldest_due_ms = note ? note->due_ms : 0;
@@ -190,7 +195,7 @@ Status Collector::collect_garbage(const Entry& entry) {
           notes.push_back({Bytes(key), note->due_ms, note->model, Bytes(note->target)});
         return Visit::go_on;
       }));
-  bool all_gone = notes.size() < options_.slice_notes;
+  bool all_gone = true;
   for (const Note& note : notes) {
     GarbageOwner* owner = owners_[static_cast<size_t>(note.model)];
     if (owner == nullptr)
@@ -199,7 +204,10 @@ Status Collector::collect_garbage(const Entry& entry) {
     if (gone) notes_++;
     all_gone = all_gone && gone;
   }
-  return all_gone ? finish_garbage(entry) : Status();
+  if (all_gone && notes.size() < options_.slice_notes) return finish_garbage(entry);
+  if (notes_from_.size() >= keyspaces_under_way_max) notes_from_.clear();
+  if (all_gone) notes_from_.insert_or_assign(entry.keyspace, successor(notes.back().key));
+  return {};
 }
 
 // There is no way back from a tombstone: its notes go with everything else, which has an entry of
@@ -229,6 +237,7 @@ Result<uint64_t> Collector::collectable_before_ms(KeyspaceId keyspace, uint64_t 
 // the only one that later notes of its minute have. Alone with the keyspace: a note that is being
 // left comes with an entry of its own, before or after this.
 Status Collector::finish_garbage(const Entry& entry) {
+  notes_from_.erase(entry.keyspace);
   const Bytes begin = notes_begin(entry.keyspace);
   const uint64_t now_ms = map_.clock.unix_ms();
   return map_.transact(Scope::all_of(entry.keyspace), [&](View& view) -> Status {

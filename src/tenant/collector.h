@@ -24,6 +24,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 
 #include "codec/system_keys.h"
 #include "codec/tenant_keys.h"
@@ -117,6 +118,8 @@ class Collector {
   std::array<GarbageOwner*, 4> owners_{};
   // Where the next look at the index begins, so that a long burial does not hold up the rest.
   Bytes cursor_;
+  // Where the next slice of a keyspace's garbage begins, if not at its first note.
+  std::unordered_map<KeyspaceId, Bytes> notes_from_;
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> failed_steps_{0};
   std::atomic<uint64_t> notes_{0};
