@@ -69,7 +69,12 @@ Status wait_for_purge(ClientSession& session, const std::string& name, uint64_t 
 }
 
 Status purge_keyspace(ClientSession& session, const PurgeArguments& arguments) {
-  if (session.in.is_terminal() && !arguments.yes) TRY(confirm(session, arguments.name));
+  if (!arguments.yes) {
+    if (!session.in.is_terminal())
+      return Error{Code::invalid,
+                   "a purge cannot be undone, and nobody is there to ask: add --yes"};
+    TRY(confirm(session, arguments.name));
+  }
   TRY_ASSIGN(
       const ApiAnswer answer,
       session.api.ask({.method = HttpMethod::post, .target = v1_path(arguments.name, "/purge")}));
@@ -91,7 +96,7 @@ void add_purge_command(CLI::App& keyspace, ClientCommands& commands) {
       [arguments](ClientSession& session) { return purge_keyspace(session, *arguments); });
   add_keyspace_name(*purge, arguments->name)->required();
   purge->add_flag("--wait", arguments->wait, "Wait until all of it is gone, and say how far it is");
-  purge->add_flag("--yes", arguments->yes, "Do not ask, though somebody is there to answer");
+  purge->add_flag("--yes", arguments->yes, "Do not ask; needed where nobody could answer");
   purge->footer(
       "On a terminal it asks for the name once more.\n"
       "Examples:\n"

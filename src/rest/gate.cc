@@ -14,7 +14,8 @@ struct GateHeaders {
   std::optional<std::string_view> origin;
   std::optional<std::string_view> keyspace;
   bool is_forwarded = false;
-  bool has_twice = false;  // two of one of the above: whom to believe?
+  bool is_cross_site = false;  // as the browser itself says
+  bool has_twice = false;      // two of one of the above: whom to believe?
 };
 
 GateHeaders read_headers(const HttpRequest& request) {
@@ -33,8 +34,15 @@ GateHeaders read_headers(const HttpRequest& request) {
         found.is_forwarded |= equals_ignoring_case(header.name, "Forwarded") ||
                               equals_ignoring_case(header.name, "X-Real-IP");
         break;
+      case 3: found.is_forwarded |= equals_ignoring_case(header.name, "Via"); break;
       case 13: take(header, "Authorization", found.authorization); break;
+      case 14:
+        found.is_cross_site |= equals_ignoring_case(header.name, "Sec-Fetch-Site") &&
+                               header.value != "same-origin" && header.value != "none";
+        break;
       case 15: found.is_forwarded |= equals_ignoring_case(header.name, "X-Forwarded-For"); break;
+      case 16: found.is_forwarded |= equals_ignoring_case(header.name, "X-Forwarded-Host"); break;
+      case 17: found.is_forwarded |= equals_ignoring_case(header.name, "X-Forwarded-Proto"); break;
       case 18: take(header, "X-Trellis-Keyspace", found.keyspace); break;
       default: break;
     }
@@ -78,7 +86,7 @@ Result<Call> identify_local(const RestContext& context, const HttpRequest& reque
     return denied("this needs a token: send the header Authorization: Bearer TOKEN", "no_token");
   }
   const std::string_view host = headers.host.value_or("");
-  if (!is_loopback_host(host) ||
+  if (!is_loopback_host(host) || headers.is_cross_site ||
       (headers.origin.has_value() && !is_own_origin(*headers.origin, host))) {
     return denied(
         "without a token only programs on this machine may call, not web pages: the Host must be "

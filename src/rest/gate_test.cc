@@ -244,6 +244,7 @@ TEST_F(GateTest, LocalCallersWithoutAToken) {
       {"IPv6", {{"Host", "[::1]:7380"}}, "passed"},
       {"IPv6 without port", {{"Host", "[::1]"}}, "passed"},
       {"a name that points here", {{"Host", "evil.example"}}, "403 browser_refused"},
+      {"a picture of another page", {{"Sec-Fetch-Site", "cross-site"}}, "403 browser_refused"},
       {"begins like it", {{"Host", "localhost.evil.example"}}, "403 browser_refused"},
       {"begins like it", {{"Host", "127.0.0.1.evil.example:80"}}, "403 browser_refused"},
       {"empty", {{"Host", ""}}, "403 browser_refused"},

@@ -99,8 +99,10 @@ Result<HttpResponse> put_key(const RestContext& context, const HttpRequest& requ
   if (!request.query.empty()) {
     TRY(check_query(request, {"ttl_ms"}));
     TRY_ASSIGN(const auto ttl_ms, query_number(request, "ttl_ms"));
+    // Not "none": whoever sends it empty meant to set one.
+    if (!ttl_ms.has_value()) return bad_query("ttl_ms is empty");
     TRY(check_ttl_ms(ttl_ms));
-    options.ttl_ms = ttl_ms.value_or(0);
+    options.ttl_ms = *ttl_ms;
   }
   TRY_ASSIGN(options.condition, read_condition(request));
   TRY(context.raw.put(*call.tenant, call.caller, request.captures.back(), request.body, options));

@@ -124,6 +124,7 @@ TEST_F(RawRoutesTest, Ttl) {
                                             {"?ttl_ms=x", 400U, "bad_query"},
                                             {"?ttl=5", 400U, "bad_query"},
                                             {"?ttl_ms=%", 400U, "bad_query"},
+                                            {"?ttl_ms=", 400U, "bad_query"},
                                             {"?ttl_ms=18446744073709551615", 422U, "ttl_too_large"},
                                             {"?ttl_ms=18446744073709551616", 400U, "bad_query"}}) {
     const Answer answer = put_key("a", "1", {}, query);

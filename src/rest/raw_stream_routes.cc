@@ -23,6 +23,7 @@ constexpr size_t import_batch_operations = 48;
 constexpr size_t import_batch_bytes = 1024 * 1024;
 // How much is read behind a bad line before the connection is broken off. Many clients look for the
 // answer only when they have sent all.
+constexpr unsigned import_waits_max = 20;  // of one batch, for its rate
 constexpr size_t import_swallowed_bytes_max = 16 * 1024 * 1024;
 
 // --- export ---
@@ -198,11 +199,23 @@ class RawImport final : public BodySink {
                             .value = entry.value,
                             .ttl_ms = ttl_ms});
     }
-    TRY(apply(operations));
+    TRY(apply_at_its_rate(operations));
     imported_ += operations.size();
     waiting_.clear();
     waiting_bytes_ = 0;
     return {};
+  }
+
+  // An import that ended when it is over its quota of operations could never be finished: it would
+  // begin again from its first line. What it waits for is a second or so.
+  Status apply_at_its_rate(std::span<const RawOperation> operations) {
+    for (unsigned waits = 0;; waits++) {
+      Status applied = apply(operations);
+      if (applied || applied.error().reason != "rate_exceeded" || waits == import_waits_max)
+        return applied;
+      context_.clock.pause_us(applied.error().retry_after_ms * 1'000);
+      TRY(check_still_valid(context_, authorization_));
+    }
   }
 
   Status apply(std::span<const RawOperation> operations) {

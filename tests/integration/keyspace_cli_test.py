@@ -390,7 +390,7 @@ class Purge(ClientTest):
 
     def test_wait(self):
         self.archive("doomed", 3000)
-        out = self.does("keyspace", "purge", "doomed", "--wait").out
+        out = self.does("keyspace", "purge", "doomed", "--yes", "--wait").out
         self.assertRegex(out.splitlines()[-1], r"^doomed: done, 100%, 2\.\d MiB of 2\.\d MiB, "
                                                r"\d+ entries removed$")
         self.fails(1, "does not exist", "keyspace", "show", "doomed")
@@ -398,19 +398,20 @@ class Purge(ClientTest):
 
     def test_json(self):
         self.archive("gone")
-        done = self.does("keyspace", "purge", "gone", "--json").json
+        done = self.does("keyspace", "purge", "gone", "--yes", "--json").json
         self.assertEqual(done["state"], "TOMBSTONE")
         self.archive("gone-too", 100)
-        progress = self.does("keyspace", "purge", "gone-too", "--wait", "--json").lines
+        progress = self.does("keyspace", "purge", "gone-too", "--yes", "--wait", "--json").lines
         self.assertEqual(progress[-1]["state"], "done")
 
     def test_not_archived(self):
         self.does("keyspace", "create", "alive")
-        self.fails(1, "ARCHIVED", "keyspace", "purge", "alive")
+        self.fails(1, "add --yes", "keyspace", "purge", "alive")  # nobody to ask
+        self.fails(1, "ARCHIVED", "keyspace", "purge", "alive", "--yes")
 
     def test_says_how_to_see_more(self):
         self.archive("leaving")
-        out = self.does("keyspace", "purge", "leaving").out
+        out = self.does("keyspace", "purge", "leaving", "--yes").out
         shown = re.search(r"`trellis (keyspace show --id \d+)`", out)[1]
         self.assertRegex(self.does(*shown.split()).out, r"(?m)^state +TOMBSTONE")
 
