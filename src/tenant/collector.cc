@@ -16,8 +16,10 @@ namespace {
 constexpr uint64_t held_retry_ms = 30'000;  // a barrier that is lifted is announced anyway
 constexpr uint64_t error_retry_ms = 1'000;
 constexpr uint64_t look_again_ms = 60'000;  // clocks jump, and other servers write too
-// The disk gets back what a burial removed in parts, so that none takes long.
+// The disk gets back what a burial removed in parts, so that none takes long. Less is not worth it:
+// what lies beside it is rewritten, too, and it goes by itself when that happens.
 constexpr uint64_t reclaim_bytes = 256 << 20;
+constexpr uint64_t reclaim_bytes_min = 16 << 20;
 constexpr size_t keyspaces_under_way_max = 1'000;  // with garbage that takes more than a slice
 constexpr KeyMode purged_modes[] = {KeyMode::meta, KeyMode::raw, KeyMode::table, KeyMode::txn};
 
@@ -308,6 +310,7 @@ Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
   const auto interval = interval_at(entry.keyspace, progress.cursor);
   if (!interval) {
     for (const KeyMode mode : purged_modes) {
+      if (progress.bytes_done < reclaim_bytes_min) break;
       const auto [begin, end] = keyspace_interval(mode, entry.keyspace);
       TRY(map_.engine.reclaim(begin, end));
     }

@@ -372,6 +372,27 @@ TEST_P(CollectorTest, SurvivesFaults) {
   EXPECT_GT(faulty.counts().maybes_applied, 0u);
 }
 
+// To give the disk back costs as much for one key as for a million: only much is worth it.
+TEST_P(CollectorTest, TheDiskGetsBackWhatIsWorthIt) {
+  HookedEngine hooked(memory_);
+  Transactor transactor(hooked, clock_, {.way = GetParam(), .check_scope = true});
+  const MapHandle map{hooked, transactor, clock_};
+  const auto keyspaces = Keyspaces::open(map).value();
+  Gc gc(map, keyspaces->changes());
+  collector_.emplace(*keyspaces, gc);
+  for (const char* name : {"small", "large"}) {
+    ASSERT_OK(make(name));
+    const auto tenant = keyspaces_->tenant(name).value();
+    const int values = std::string_view(name) == "large" ? 20 : 1;
+    for (int i = 0; i < values; i++)
+      ASSERT_OK(put(*tenant, writer, std::to_string(i), std::string(1'000'000, 'x')));
+    bury(name);
+    EXPECT_EQ(hooked.reclaims, 0);
+    collect();
+  }
+  EXPECT_GT(hooked.reclaims, 0);
+}
+
 // The safe point is ahead of a clock that was set back: what is not due yet is left alone.
 TEST_P(CollectorTest, CollectsNothingBeforeItIsDue) {
   ASSERT_OK(make("shop"));

@@ -6,6 +6,7 @@
 // A hook is called once, and may use the engine itself: it is taken off before.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -23,6 +24,8 @@ class HookedEngine final : public Engine {
   std::function<void()> after_get;     // what was read is not yet returned
   std::function<Status()> on_commit;   // before it is applied; an error is its outcome
   std::function<Status()> on_durable;  // an error is the answer of wait_durable
+
+  std::atomic<int> reclaims = 0;  // so many were asked for
 
   Status get(ByteView key, Value& value) override {
     Status status = inner_.get(key, value);
@@ -55,7 +58,10 @@ class HookedEngine final : public Engine {
   CommitTicket last_ticket() const override { return inner_.last_ticket(); }
   bool shared() const override { return inner_.shared(); }
   BlockStore& blocks() override { return inner_.blocks(); }
-  Status reclaim(ByteView begin, ByteView end) override { return inner_.reclaim(begin, end); }
+  Status reclaim(ByteView begin, ByteView end) override {
+    reclaims++;
+    return inner_.reclaim(begin, end);
+  }
   Status checkpoint(const std::filesystem::path& folder) override {
     return inner_.checkpoint(folder);
   }
