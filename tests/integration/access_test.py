@@ -320,7 +320,7 @@ class Outliving(ProcessTest):
         made = api.post(KEYSPACES, {"name": "t"}).json
         for part in range(4):
             api.post("/k/t/v1/raw/batch", {"operations": [
-                {"put": {"key": f"{part}-{i:05}", "value": "v" * 100}} for i in range(5000)]})
+                {"put": {"key": f"{part}-{i:05}", "value": "v" * 700}} for i in range(5000)]})
         for state in ("disabled", "archived", "tombstone"):
             api.put(f"{KEYSPACES}/t/state", {"state": state})
         path = f"/v1/keyspace-ids/{made['id']}/purge"

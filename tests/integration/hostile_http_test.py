@@ -293,18 +293,24 @@ class ManyBodies(HostileTest):
     rss_bytes_max = 512 * MIB
 
     def test_bodies_that_are_held_have_a_budget(self):
-        # 40 * 15 MiB, all but the last byte of each: more than the server holds at once.
-        size = 15 * MIB
-        wires = [Wire(self.server.address) for _ in range(40)]
-        for wire in wires:
+        # 30 * 15 MiB, all but the last byte of each: more than the server holds at once.
+        size, begin = 15 * MIB, time.monotonic()
+        wires = []
+        for _ in range(30):
+            wire = Wire(self.server.address)
+            self.addCleanup(wire.close)
+            wires.append(wire)
             wire.send(put(f"Content-Length: {size}") + bytes(size - 1))
         self.check_server()
-        refused = [wire for wire in wires if select.select([wire.socket], [], [], 0)[0]]
-        self.assertTrue(0 < len(refused) < len(wires))
-        status, headers, _ = refused[0].answer()
-        self.assertEqual((status, headers["Retry-After"]), (503, "1"))
+        answered = [wire for wire in wires if select.select([wire.socket], [], [], 0)[0]]
         wires[0].send(b"x")  # the first had room
-        self.assertEqual(wires[0].answer()[0], 204)
+        first = wires[0].answer()[0]
+        if time.monotonic() - begin > 8:
+            self.skipTest("too slow a machine: bodies that do not go on for 10 s are let go")
+        self.assertEqual(first, 204)
+        self.assertTrue(0 < len(answered) < len(wires))
+        status, headers, _ = answered[0].answer()
+        self.assertEqual((status, headers["Retry-After"]), (503, "1"))
         for wire in wires:
             wire.close()
         # And what it held it holds no more.

@@ -62,8 +62,9 @@ class ManyKeyspaces(ServerTest):
 
 
 class Burial(V1Test):
-    def fill(self, name):
-        lines = b"".join(b'{"key":"%s-%05d","value":"%s"}\n' % (name.encode(), i, b"v" * 100)
+    def fill(self, name, value_bytes=100):
+        lines = b"".join(b'{"key":"%s-%05d","value":"%s"}\n' % (name.encode(), i,
+                                                               b"v" * value_bytes)
                          for i in range(KEYS))
         answer = self.api.post(f"/k/{name}/v1/raw/import", lines)
         self.assertEqual(answer.json, {"imported": KEYS})
@@ -101,8 +102,9 @@ class Burial(V1Test):
         # Those with the ids before and behind it have the neighbouring bytes.
         left, victim, right = (self.create(self.new_name(p)) for p in ("left", "gone", "right"))
         self.assertEqual([left["id"] + 1, right["id"] - 1], [victim["id"]] * 2)
-        for keyspace in (left, victim, right):
+        for keyspace in (left, right):
             self.fill(keyspace["name"])
+        self.fill(victim["name"], 1000)  # more than one slice of a burial
         before = [self.contents(keyspace["name"]) for keyspace in (left, right)]
         total = self.show(victim["name"])["figures"]["bytes"]
         token = self.api.post(f"{V1}/{victim['name']}/tokens", {"role": "admin"}).json["token"]
