@@ -46,8 +46,9 @@ struct CollectorOptions {
   uint64_t gc_life_time_ms = 60'000;
   unsigned rest_factor = 4;
   size_t slice_notes = 256;
-  // Of a burial. Large, because each slice leaves a range delete, and the first read after one sorts
-  // all that are in RocksDB's memtable: many small ones cost the neighbours more (bench keyspaces).
+  // Of a burial. Large, because each slice leaves a range delete, and the first read after one
+  // sorts all that are in RocksDB's memtable: many small ones cost the neighbours more (bench
+  // keyspaces).
   size_t slice_entries = 20'000;
   size_t slice_bytes = 4 * 1024 * 1024;
 };

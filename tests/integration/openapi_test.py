@@ -225,8 +225,8 @@ class Openapi(ServerTest):
             "pdGetTxnSafePoint": [(200, by_id), (400, bad_id)],
             "pdListServiceSafePoints": [(200, by_id), (404, no_id)],
             "pdPutServiceSafePoint": [
-                (200, {**by_id, "service": "s 1"}, {"safe_point": old, "ttl": 9}),
-                (422, {**by_id, "service": "gc_worker"}, {"safe_point": old, "ttl": 9})],
+                (200, {**by_id, "service": "s 1"}, {"safe_point": old, "ttl": 600}),
+                (422, {**by_id, "service": "gc_worker"}, {"safe_point": old, "ttl": 600})],
             "pdDeleteServiceSafePoint": [(200, {**by_id, "service": "s 1"}),
                                          (404, {**by_id, "service": "s 1"})],
             "pdGetGcState": [(200, by_id), (404, no_id)],

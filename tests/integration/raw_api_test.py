@@ -106,11 +106,11 @@ class Raw(V1Test):
                                                    "expires_at_ms": expires}])
         self.put(self.name, "k", b"2")  # for ever
         self.assertNotIn("X-Trellis-Expires-At", self.api.get(path).headers)
+        expires = time.time() * 1000 + 300
         self.api.put(path + "?ttl_ms=300", b"3")
-        expires = int(self.api.get(path).headers["X-Trellis-Expires-At"])
         gone = eventually(lambda: (a := self.api.get(path)).status != 200 and a, "it expires")
         self.refused(gone, 404, "key_not_found")
-        self.assertGreaterEqual(time.time() * 1000, expires)
+        self.assertGreaterEqual(time.time() * 1000, expires - 1)
         self.assertEqual(self.keys(), [])
         self.assertEqual(self.api.put(path, b"4", If_None_Match="*").status, 204)
         for ttl, status, code in (("0", 422, "illegal_ttl"), (2**64 - 1, 422, "ttl_too_large"),

@@ -38,7 +38,6 @@ class Show(V1Test):
         self.api.get(raw(name, "a"))
         load = self.show(name)["load"]
         self.assertEqual((load["reads"], load["writes"]), (1, 6))
-        self.assertGreater(load["writes_per_second"], 0)
 
     def test_not_found(self):
         self.refused(self.api.get(f"{V1}/nobody"), 404, "keyspace_not_found")
@@ -129,7 +128,7 @@ class Quotas(V1Test):
         self.assertGreaterEqual(int(refused.headers["Retry-After"]), 1)
         other = self.create()["name"]
         self.put(other, "a")  # has a quota of its own, which is none
-        eventually(lambda: self.api.put(raw(name, "a"), b"1").status == 204, "it recovers", 5)
+        eventually(lambda: self.api.put(raw(name, "a"), b"1").status == 204, "it recovers")
 
 
 class Tokens(V1Test):
@@ -256,7 +255,9 @@ class Tokens(V1Test):
     def test_expiry(self):
         made = self.token(self.create()["name"], "read", ttl_seconds=1)
         api = self.connect(made["token"])
-        self.assertEqual(api.get("/v1/raw/keys").status, 200)
+        status = api.get("/v1/raw/keys").status
+        if time.time() * 1000 < made["expires_at_ms"]:
+            self.assertEqual(status, 200)
         answer = eventually(lambda: (a := api.get("/v1/raw/keys")).status != 200 and a, "it ends")
         self.refused(answer, 401, "token_expired")
         self.assertEqual(answer.headers["WWW-Authenticate"], "Bearer")
@@ -455,13 +456,20 @@ class Logs(V1Test):
         self.put(large, "a", b"x" * 50_000)
         for i in range(20):
             self.put(many, f"{i}")
-        for _ in range(60):
-            self.api.get(raw(busy, "a"))
-        for by, first in (("bytes", large), ("keys", many), ("operations", busy)):
-            with self.subTest(by=by):
-                top = self.api.get(f"/v1/top?by={by}&limit=2").json
-                self.assertEqual((top["by"], top["keyspaces"][0]["name"]), (by, first))
-                self.assertEqual(len(top["keyspaces"]), 2)
+
+        def first(by):
+            top = self.api.get(f"/v1/top?by={by}&limit=2").json
+            self.assertEqual((top["by"], len(top["keyspaces"])), (by, 2))
+            return top["keyspaces"][0]["name"]
+
+        def is_busiest():  # of the last seconds
+            for _ in range(60):
+                self.api.get(raw(busy, "a"))
+            return first("operations") == busy
+
+        self.assertEqual((first("bytes"), first("keys")), (large, many))
+        eventually(is_busiest, "it is on top")
+        self.assertGreater(self.show(busy)["load"]["reads_per_second"], 0)
         entry = self.api.get("/v1/top").json["keyspaces"][0]
         self.assertEqual((entry["keys"], entry["bytes"]),
                          (1, self.show(large)["figures"]["bytes"]))
@@ -479,7 +487,7 @@ class Logs(V1Test):
             patched = api.patch(f"{KEYSPACES}/{name}/config", {"config": {"a": "c"}})
             self.assertEqual(patched.status, 200)
         self.set_quota(name, keys=7)
-        self.api.put(f"{GC}/service_safepoint/{made['id']}/s", {"safe_point": 1, "ttl": 9})
+        self.api.put(f"{GC}/service_safepoint/{made['id']}/s", {"safe_point": 1, "ttl": 600})
         self.api.delete(f"{GC}/service_safepoint/{made['id']}/s")
         self.api.post(f"{path}/rename", {"name": name + "-x"})
         self.create()  # of somebody else
