@@ -10,12 +10,12 @@
 namespace trellis {
 namespace {
 
-struct Unit {
+struct TimeUnit {
   std::string_view suffix;
   uint64_t ms;
 };
 // The longest first, as duration_text wants it.
-constexpr Unit units[] = {
+constexpr TimeUnit time_units[] = {
     {"d", 24 * 60 * 60 * 1000}, {"h", 60 * 60 * 1000}, {"m", 60 * 1000}, {"s", 1000}, {"ms", 1},
 };
 
@@ -27,7 +27,7 @@ Result<uint64_t> parse_duration_ms(std::string_view text) {
   const auto [rest, problem] = std::from_chars(text.data(), end, count);
   const std::string_view suffix(rest, static_cast<size_t>(end - rest));
   if (problem != std::errc::invalid_argument)
-    for (const Unit& unit : units) {
+    for (const TimeUnit& unit : time_units) {
       if (unit.suffix != suffix) continue;
       if (problem == std::errc::result_out_of_range ||
           count > std::numeric_limits<uint64_t>::max() / unit.ms)
@@ -41,7 +41,7 @@ Result<uint64_t> parse_duration_ms(std::string_view text) {
 
 std::string duration_text(uint64_t ms) {
   if (ms == 0) return "0s";
-  for (const Unit& unit : units)
+  for (const TimeUnit& unit : time_units)
     if (ms % unit.ms == 0) return fmt::format("{}{}", ms / unit.ms, unit.suffix);
   return {};  // not reached: everything is a multiple of the last unit
 }

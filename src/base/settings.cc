@@ -109,12 +109,12 @@ constexpr OtherVariable other_variables_all[] = {
 constexpr std::string_view variable_prefix = "TRELLIS_";
 constexpr size_t config_file_bytes_max = 1 << 20;
 
-struct Unit {
+struct SizeUnit {
   std::string_view suffix;  // in capitals
   uint64_t bytes;
 };
 // The bare letter is binary, as in most database settings; MB is decimal, as its standard has it.
-constexpr Unit units[] = {
+constexpr SizeUnit size_units[] = {
     {"", 1},
     {"B", 1},
     {"K", 1ull << 10},
@@ -171,9 +171,10 @@ Result<SettingValue> parse_quantity(const SettingSpec& spec, std::string_view te
   const char* end = text.data() + text.size();
   const auto [rest, problem] = std::from_chars(text.data(), end, count);
   const std::string suffix = in_capitals(std::string_view(rest, static_cast<size_t>(end - rest)));
-  const auto unit = std::find_if(std::begin(units), std::end(units),
-                                 [&](const Unit& u) { return u.suffix == suffix; });
-  const bool unit_fits = spec.kind == SettingKind::size ? unit != std::end(units) : suffix.empty();
+  const auto unit = std::find_if(std::begin(size_units), std::end(size_units),
+                                 [&](const SizeUnit& u) { return u.suffix == suffix; });
+  const bool unit_fits =
+      spec.kind == SettingKind::size ? unit != std::end(size_units) : suffix.empty();
   if (problem == std::errc::invalid_argument || !unit_fits)
     return invalid(fmt::format("{} is not {}", quote(text),
                                spec.kind == SettingKind::size

@@ -10,11 +10,10 @@
 #include "base/random.h"
 #include "codec/keyspace_keys.h"
 #include "codec/system_keys.h"
+#include "support/test_keyspace.h"
 
 namespace trellis {
 namespace {
-
-constexpr KeyspaceId ks{7};
 
 Bytes raw_key(uint64_t number) { return encode(RawKey{ks, std::to_string(number)}); }
 

@@ -7,11 +7,11 @@
 #include "codec/redis_keys.h"
 #include "codec/system_keys.h"
 #include "codec/tenant_keys.h"
+#include "support/test_keyspace.h"
 
 namespace trellis {
 namespace {
 
-constexpr KeyspaceId ks{7};
 constexpr KeyspaceId other_ks{8};
 
 Bytes metadata_key(ByteView key) { return encode(RedisMetadataKey{ks, {"0", key}}); }

@@ -6,12 +6,12 @@
 #include "codec/keyspace_keys.h"
 #include "engine/memory_engine.h"
 #include "map/transact.h"
+#include "support/test_keyspace.h"
 #include "support/test_seed.h"
 
 namespace trellis {
 namespace {
 
-constexpr KeyspaceId ks{7};
 using Model = std::map<Bytes, Bytes>;
 
 Bytes key_of(uint64_t number) { return encode(RawKey{ks, std::to_string(100 + number)}); }

@@ -11,19 +11,11 @@
 #include "base/random.h"
 #include "support/http_fuzz_driver.h"
 #include "support/http_fuzz_inputs.h"
+#include "support/http_hello.h"
 #include "support/test_seed.h"
 
 namespace trellis {
 namespace {
-
-constexpr std::string_view get_hello = "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
-
-HttpResponse text(std::string_view body) {
-  HttpResponse response;
-  response.content_type = "text/plain";
-  response.body = body;
-  return response;
-}
 
 // Gives its pieces in turn; `wait` pieces wait.
 class ListSource final : public BodySource {

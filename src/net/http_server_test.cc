@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "net/http_client.h"
 #include "support/http_fuzz_inputs.h"
+#include "support/http_hello.h"
 #include "support/raw_socket.h"
 #include "support/test_seed.h"
 
@@ -23,14 +24,6 @@ namespace trellis {
 namespace {
 
 constexpr auto patience = std::chrono::seconds(60);
-constexpr std::string_view get_hello = "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
-
-HttpResponse text(std::string_view body) {
-  HttpResponse response;
-  response.content_type = "text/plain";
-  response.body = body;
-  return response;
-}
 
 // An event that one thread tells and others wait for.
 class Signal {

@@ -65,10 +65,11 @@ Result<std::optional<uint64_t>> query_number(const HttpRequest& request, std::st
 }
 
 Result<bool> query_flag(const HttpRequest& request, std::string_view name) {
-  TRY_ASSIGN(const std::optional<std::string> text, query_text(request, name));
-  if (!text.has_value() || *text == "false") return false;
-  if (*text == "true") return true;
-  return bad_query(fmt::format("{} is {}: it must be true or false", name, quote(*text)));
+  TRY_ASSIGN(const std::optional<std::string> given, query_text(request, name));
+  const std::string text = given.value_or("false");
+  if (text == "true") return true;
+  if (text == "false") return false;
+  return bad_query(fmt::format("{} is {}: it must be true or false", name, quote(text)));
 }
 
 Result<size_t> query_limit(const HttpRequest& request, size_t by_default, size_t max) {
