@@ -1,13 +1,13 @@
 #include "raw/raw.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "codec/keyspace_keys.h"
 #include "codec/tenant_keys.h"
-#include "tenant/sha256.h"
 
 namespace trellis {
 namespace {
@@ -22,8 +22,6 @@ constexpr size_t portion_operations = 32;
 // also more than what stored entries of a page have in front of keys and values.
 constexpr size_t scan_entries_extra = 1'000;
 constexpr size_t scan_bytes_extra = 1024 * 1024;
-
-constexpr size_t tag_digits = 32;
 
 Bytes stored_key(KeyspaceId keyspace, ByteView key) { return encode(RawKey{keyspace, key}); }
 
@@ -298,7 +296,10 @@ class PageFilter {
 
 }  // namespace
 
-std::string raw_tag(ByteView value) { return to_hex(sha256(value)).substr(0, tag_digits); }
+std::string raw_tag(ByteView value) {
+  const XXH128_hash_t hash = XXH3_128bits(value.data(), value.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
 
 // --- reads ---
 

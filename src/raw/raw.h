@@ -78,7 +78,7 @@ class RawEntry {
   uint64_t expires_at_ms_;
 };
 
-// Names a value, not its ttl: 128 bits of its SHA-256, in 32 hex digits. For ETags.
+// Names a value, not its ttl: its XXH3 of 128 bits, in 32 hex digits. For ETags.
 std::string raw_tag(ByteView value);
 
 // What must be so when a write happens.
