@@ -21,6 +21,11 @@ struct MapHandle {
   Status transact(const Scope& scope, FunctionRef<Status(View&)> fn) const {
     return transactor.transact(scope, fn, durability);
   }
+  // For what an operator relies on at once, whatever the data's durability: a power cut must not
+  // bring a revoked token back to life.
+  Status transact_durably(const Scope& scope, FunctionRef<Status(View&)> fn) const {
+    return transactor.transact(scope, fn, Durability::always);
+  }
 };
 
 }  // namespace trellis

@@ -162,17 +162,13 @@ Result<HttpResponse> put_quota(const RestContext& context, const HttpRequest& re
   TRY(check_query(request, {}));
   TRY_ASSIGN(const json::value body, parse_json(request.body));
   TRY_ASSIGN(JsonMembers members, JsonMembers::of(body, "the body"));
-  TRY_ASSIGN(const auto bytes, members.number("bytes"));
-  TRY_ASSIGN(const auto keys, members.number("keys"));
-  TRY_ASSIGN(const auto operations, members.number("operations_per_second"));
+  QuotaPatch patch;
+  TRY_ASSIGN(patch.bytes, members.number("bytes"));
+  TRY_ASSIGN(patch.keys, members.number("keys"));
+  TRY_ASSIGN(patch.operations_per_second, members.number("operations_per_second"));
   TRY(members.finish());
-  TRY_ASSIGN(const Keyspace before, context.keyspaces.load(request.captures[0]));
-  const Quota& old = before.quota;
-  const Quota quota{.bytes = bytes.value_or(old.bytes),
-                    .keys = keys.value_or(old.keys),
-                    .operations_per_second = operations.value_or(old.operations_per_second)};
   TRY_ASSIGN(const Keyspace keyspace,
-             context.keyspaces.set_quota(request.captures[0], quota, caller));
+             context.keyspaces.set_quota(request.captures[0], patch, caller));
   return json_answer(json::object{{"quota", quota_json(keyspace.quota)}});
 }
 

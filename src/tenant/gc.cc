@@ -350,7 +350,7 @@ Result<Advance> Gc::advance_txn_safe_point(KeyspaceId keyspace, uint64_t target)
     advance = move_txn_safe_point(view, keys, before, target, barriers);
     return {};
   };
-  TRY(map_.transact(scope, update));
+  TRY(map_.transact_durably(scope, update));
   return advance;
 }
 
@@ -376,7 +376,7 @@ Result<Advance> Gc::advance_gc_safe_point(KeyspaceId keyspace, uint64_t target) 
     advance = {.before = before, .after = target, .blocker = {}};
     return {};
   };
-  TRY(map_.transact(scope, update));
+  TRY(map_.transact_durably(scope, update));
   return advance;
 }
 
@@ -416,7 +416,7 @@ struct Gc::BarrierChange {
 // looking once more for nothing costs little.
 Status Gc::change_barrier(const Scope& scope, BarrierChange& change,
                           FunctionRef<Status(View&)> update) {
-  Status status = map_.transact(scope, update);
+  Status status = map_.transact_durably(scope, update);
   if (!status && status.error().code != Code::maybe) return status;
   if (change.logged) changes_.announce();
   if (change.due) {

@@ -28,6 +28,13 @@ struct Quota {
   bool operator==(const Quota&) const = default;
 };
 
+// Absent: stays as it is.
+struct QuotaPatch {
+  std::optional<uint64_t> bytes = {};
+  std::optional<uint64_t> keys = {};
+  std::optional<uint64_t> operations_per_second = {};
+};
+
 using Config = std::map<std::string, std::string, std::less<>>;
 
 struct Keyspace {

@@ -174,7 +174,7 @@ Result<KeyspaceId> Keyspaces::next_id() {
     };
     // Whatever the durability of the rest: an id whose keyspace a power cut took is not given
     // again.
-    TRY(map_.transactor.transact(Scope::system().exclusive(key), reserve, Durability::always));
+    TRY(map_.transact_durably(Scope::system().exclusive(key), reserve));
     ids_next_ = last + 1;
     ids_end_ = end + 1;
   }
@@ -361,7 +361,7 @@ Result<Keyspace> Keyspaces::change_id(KeyspaceId id, const ChangeOf& what, Edit 
   ChangeLog::lock(scope);
   Keyspace keyspace;
   bool changed = false;
-  const Status status = map_.transact(scope, [&](View& view) -> Status {
+  const Status status = map_.transact_durably(scope, [&](View& view) -> Status {
     Value value;
     if (!what.name.empty()) {
       TRY(view.get(name_key, value));
@@ -447,9 +447,13 @@ Result<Keyspace> Keyspaces::patch_config(KeyspaceId id, const ConfigPatch& patch
   return change_id(id, {.action = "config", .caller = caller}, edit);
 }
 
-Result<Keyspace> Keyspaces::set_quota(std::string_view name, const Quota& quota,
+Result<Keyspace> Keyspaces::set_quota(std::string_view name, const QuotaPatch& patch,
                                       const Caller& caller) {
   const auto edit = [&](View&, Keyspace& keyspace) -> Result<std::optional<std::string>> {
+    Quota quota = keyspace.quota;
+    quota.bytes = patch.bytes.value_or(quota.bytes);
+    quota.keys = patch.keys.value_or(quota.keys);
+    quota.operations_per_second = patch.operations_per_second.value_or(quota.operations_per_second);
     if (keyspace.quota == quota) return std::optional<std::string>();
     keyspace.quota = quota;
     return std::optional(fmt::format("bytes {}, keys {}, operations per second {}", quota.bytes,

@@ -70,7 +70,7 @@ class Keyspaces {
                                 const ConfigPatch& preconditions, const Caller& caller);
   Result<Keyspace> set_state(std::string_view name, KeyspaceState to, const Caller& caller);
   Result<Keyspace> rename(std::string_view name, std::string_view new_name, const Caller& caller);
-  Result<Keyspace> set_quota(std::string_view name, const Quota& quota, const Caller& caller);
+  Result<Keyspace> set_quota(std::string_view name, const QuotaPatch& patch, const Caller& caller);
   // For the collector: what is archived and due becomes a tombstone; a purged one is marked so and
   // loses its tokens, holds and safe points.
   Status retire(KeyspaceId id, uint64_t due_ms);

@@ -5,6 +5,7 @@
 
 #include "support/hooked_engine.h"
 #include "support/tenant_fixture.h"
+#include "tenant/tokens.h"
 
 namespace trellis {
 namespace {
@@ -77,6 +78,52 @@ TEST_P(TenantChanges, ANameIsFreeBeforeATombstoneIsAnswered) {
   };
   ASSERT_OK(keyspaces_->set_state("shop", KeyspaceState::tombstone, root));
   EXPECT_TRUE(called);
+}
+
+// The data may wait a second for the disk; what an operator decides may not.
+TEST_P(TenantChanges, AnAdministrativeChangeIsOnTheDiskBeforeItIsAnswered) {
+  const MapHandle lazy{hooked_, hooked_transactor_, clock_, Durability::everysec};
+  keyspaces_ = Keyspaces::open(lazy).value();
+  Tokens tokens(lazy, keyspaces_->changes());
+  Gc gc(lazy, keyspaces_->changes());
+  const KeyspaceId id = make("shop").value().id;
+  const auto synced = [&](const std::function<void()>& act) {
+    bool waited = false;
+    hooked_.on_durable = [&] {
+      waited = true;
+      return Status();
+    };
+    act();
+    hooked_.on_durable = nullptr;
+    return waited;
+  };
+  EXPECT_FALSE(synced([&] {
+    const auto tenant = keyspaces_->tenant("shop").value();
+    EXPECT_OK(put(*tenant, writer, "a", "1"));
+  }));
+  EXPECT_TRUE(
+      synced([&] { EXPECT_OK(keyspaces_->set_state("shop", KeyspaceState::disabled, root)); }));
+  EXPECT_TRUE(synced([&] { EXPECT_OK(keyspaces_->set_quota("shop", {.keys = 1}, root)); }));
+  std::string token;
+  EXPECT_TRUE(synced([&] { token = tokens.create(id, Role::read, "", 0, root).value().token.id; }));
+  EXPECT_TRUE(synced([&] { EXPECT_OK(tokens.revoke(id, token, root)); }));
+  EXPECT_TRUE(synced([&] { EXPECT_OK(gc.set_barrier(id, "backup", 1, 60, root)); }));
+}
+
+TEST_P(TenantChanges, AQuotaChangesInPart) {
+  ASSERT_OK(make("shop"));
+  ASSERT_OK(keyspaces_->set_quota("shop", {.bytes = 10, .keys = 20}, root));
+  // Another admin, between the two: nothing of it is lost.
+  hooked_.on_commit = [&]() -> Status {
+    if (GetParam() == Way::latched) return {};  // would wait for ourselves
+    TRY(keyspaces_->set_quota("shop", {.bytes = 11}, root));
+    return {};
+  };
+  const auto changed = keyspaces_->set_quota("shop", {.operations_per_second = 30}, root);
+  ASSERT_OK(changed);
+  const uint64_t bytes = GetParam() == Way::latched ? 10 : 11;
+  EXPECT_EQ(changed->quota, (Quota{.bytes = bytes, .keys = 20, .operations_per_second = 30}));
+  EXPECT_EQ(keyspaces_->set_quota("shop", {.keys = 0}, root).value().quota.keys, 0u);
 }
 
 TEST_P(TenantChanges, AChangeOfUnknownOutcomeHolds) {

@@ -17,7 +17,10 @@ class TenantTest : public TenantFixture {
     tenant_ = keyspaces_->tenant("shop").value();
   }
   void set_state(KeyspaceState state) { ASSERT_OK(keyspaces_->set_state("shop", state, root)); }
-  void set_quota(const Quota& quota) { ASSERT_OK(keyspaces_->set_quota("shop", quota, root)); }
+  void set_quota(const Quota& quota) {
+    const QuotaPatch all{quota.bytes, quota.keys, quota.operations_per_second};
+    ASSERT_OK(keyspaces_->set_quota("shop", all, root));
+  }
 
   std::shared_ptr<Tenant> tenant_;
 };

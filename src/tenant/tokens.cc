@@ -230,7 +230,7 @@ Status append_token_change(View& view, const ChangeLog& changes, const Keyspace&
 // Those who watch the log look once more for nothing if it was not done after all.
 Status transact_logged(const MapHandle& map, const ChangeLog& changes, const Scope& scope,
                        FunctionRef<Status(View&)> update) {
-  Status status = map.transact(scope, update);
+  Status status = map.transact_durably(scope, update);
   if (status || status.error().code == Code::maybe) changes.announce();
   return status;
 }
