@@ -22,8 +22,16 @@ bool changes_nothing(HttpMethod method) {
   return method == HttpMethod::get || method == HttpMethod::head || method == HttpMethod::options;
 }
 
+// Whether doing it twice is doing it once. What has a condition is not: the first time may make the
+// second one fail.
 bool may_be_repeated(const HttpCall& call) {
-  return !call.send && call.method != HttpMethod::post && call.method != HttpMethod::patch;
+  if (call.send || call.method == HttpMethod::post || call.method == HttpMethod::patch)
+    return false;
+  return changes_nothing(call.method) ||
+         std::none_of(call.headers.begin(), call.headers.end(), [](const HttpHeader& header) {
+           return equals_ignoring_case(header.name, "If-Match") ||
+                  equals_ignoring_case(header.name, "If-None-Match");
+         });
 }
 
 // Makes an answer of the bytes that come in.

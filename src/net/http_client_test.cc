@@ -126,11 +126,17 @@ TEST(HttpClient, AsksAgainOnlyWhereThatIsSafe) {
     EXPECT_EQ(client.request({.target = "/"}).value().body, "ok");
     EXPECT_EQ(client.request({.target = "/"}).value().body, "ok");  // on a new connection
   }
-  for (const HttpMethod method : {HttpMethod::post, HttpMethod::patch}) {
+  const HttpCall unsafe_calls[] = {
+      {.method = HttpMethod::post, .target = "/"},
+      {.method = HttpMethod::patch, .target = "/"},
+      {.method = HttpMethod::put, .target = "/", .headers = {{"If-Match", "\"a\""}}},
+      {.method = HttpMethod::del, .target = "/", .headers = {{"if-none-match", "*"}}},
+  };
+  for (const HttpCall& call : unsafe_calls) {
     ScriptedServer server({{std::string(ok), ""}, {std::string(ok)}});
     HttpClient client = HttpClient::connect(server.url()).value();
     EXPECT_EQ(client.request({.target = "/"}).value().body, "ok");
-    const Result<HttpAnswer> answer = client.request({.method = method, .target = "/"});
+    const Result<HttpAnswer> answer = client.request(call);
     ASSERT_FALSE(answer.has_value());
     EXPECT_EQ(answer.error().code, Code::maybe);
     EXPECT_EQ(client.request({.target = "/"}).value().body, "ok");

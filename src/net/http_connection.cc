@@ -125,8 +125,7 @@ void HttpConnection::stop() {
 }
 
 void HttpConnection::abandon() {
-  end(true);
-  output_.clear();
+  end(true);  // the output stays: an encrypting write may still read it
 }
 
 void HttpConnection::advance() {

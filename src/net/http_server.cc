@@ -143,7 +143,12 @@ void HttpServer::Impl::Listener::accept() {
   acceptor.async_accept(
       loop.loop.io(), peer, [this, &loop](const error_code& error, LoopSocket socket) {
         if (!acceptor.is_open()) return;
-        if (!error) accepted(loop, std::move(socket));
+        try {
+          if (!error) accepted(loop, std::move(socket));
+        } catch (const std::exception& failure) {  // no memory, say: the next one may have it
+          log_error("cannot take a connection", {{"port", port}, {"what", failure.what()}});
+          server.count.remove();
+        }
         if (!error || error == asio::error::connection_aborted) return accept();
         // Out of descriptors, most likely: that passes, and trying at once would only spin.
         log_warn("cannot accept a connection", {{"port", port}, {"error", error.message()}});
