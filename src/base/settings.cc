@@ -101,6 +101,7 @@ constexpr SettingSpec specs_of_server[] = {
 constexpr OtherVariable other_variables_all[] = {
     {"TRELLIS_SERVER", "For tools: the server that they talk to, http://127.0.0.1:7380"},
     {"TRELLIS_KEYSPACE", "For tools: the keyspace that they work in"},
+    {"TRELLIS_CA", "For tools: the certificate in PEM form that an https server is checked with"},
     {"TRELLIS_TOKEN", "For tools: the token that says who they are"},
     {"TRELLIS_TEST_SCALE", "For tests: quick or long, how much the random ones try"},
     {"TRELLIS_TEST_SEED", "For tests: the seed of the random ones"},

@@ -84,7 +84,9 @@ Code code_of(unsigned status) {
 // Nobody was reached.
 Error connection_error(Error error) {
   if (error.message.find("TLS") != std::string::npos)
-    error.message += "; name the certificate of its authority with --ca FILE";
+    error.message +=
+        "; name the certificate of its authority with --ca FILE; a server without TLS is at "
+        "http://";
   else if (error.code == Code::unavailable)
     error.message +=
         "; start a server with `trellis serve`, or name another one with --server or "

@@ -70,7 +70,7 @@ Status run_session(const ClientOptions& options, const ClientCommands::Run& run)
   constexpr uint64_t timeout_ms_max = std::numeric_limits<int32_t>::max();
   ApiClient api({.server = std::move(server),
                  .token = std::move(token),
-                 .ca_file = options.ca_file,
+                 .ca_file = flag_or_variable(options.ca_file, "TRELLIS_CA"),
                  .timeout_ms = static_cast<uint32_t>(std::min(timeout_ms, timeout_ms_max))});
   ClientSession session{.api = api,
                         .in = in,
@@ -113,7 +113,7 @@ void add_connection(CLI::App& command, ClientOptions& options, bool takes_keyspa
            "and the token on standard input")
       ->group(group);
   add_text(command, "--ca", options.ca_file, "FILE",
-           "Certificate in PEM form that an https server is checked with")
+           "Certificate in PEM form that an https server is checked with (or TRELLIS_CA)")
       ->group(group);
   add_text(command, "--timeout", options.timeout, "DURATION",
            "How long to wait for a server that does nothing (default 30s)")

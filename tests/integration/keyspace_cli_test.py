@@ -534,6 +534,9 @@ class Secure(TrellisTest):
                                      certificate)
             self.assertEqual((code, err), (0, ""))
             self.assertIn("DEFAULT", out)
+            code, out, err = trellis("keyspace", "list", "--server", server.url,
+                                     TRELLIS_CA=str(certificate))
+            self.assertEqual((code, err), (0, ""))
             code, _, err = trellis("keyspace", "list", "--server", server.url)
             self.assertEqual(code, 1)
             self.assertIn("--ca FILE", err)
