@@ -39,7 +39,6 @@ constexpr ReasonStatus reason_statuses[] = {
     {"config_key_refused", 422},
     {"config_too_large", 422},
     {"request_reused", 422},
-    {"no_retention", 422},
     {"illegal_token", 422},
     {"too_many_tokens", 422},
     {"safe_point_in_future", 422},

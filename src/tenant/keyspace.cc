@@ -107,7 +107,8 @@ Bytes encode_keyspace(const Keyspace& keyspace) {
 
 Result<Keyspace> decode_keyspace(ByteView bytes) {
   stored::KeyspaceMeta meta;
-  if (!meta.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+  // Zeros and nothing at all are a message too, to protobuf.
+  if (!meta.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || meta.name().empty())
     return Error{Code::corrupt, "the stored keyspace does not make sense"};
   return keyspace_of(meta);
 }

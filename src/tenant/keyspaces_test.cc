@@ -47,8 +47,11 @@ TEST_P(KeyspacesTest, StoredAsTheSeedHasIt) {
   EXPECT_EQ(plain->state, KeyspaceState::archived);
   EXPECT_EQ(plain->state_changed_at_s, 6u);
   EXPECT_CODE(decode_keyspace("\xff\xff"), Code::corrupt);
-  EXPECT_CODE(decode_keyspace(from_hex("1807").value()), Code::corrupt);        // no such state
-  EXPECT_CODE(decode_keyspace(from_hex("0880808008").value()), Code::corrupt);  // id of 25 bits
+  const std::string name = "120473686f70";
+  EXPECT_OK(decode_keyspace(from_hex(name).value()));
+  EXPECT_CODE(decode_keyspace(from_hex(name + "1807").value()), Code::corrupt);  // no such state
+  EXPECT_CODE(decode_keyspace(from_hex(name + "0880808008").value()), Code::corrupt);  // 25 bits
+  EXPECT_CODE(decode_keyspace(""), Code::corrupt);
 }
 
 TEST_P(KeyspacesTest, NamesAndIds) {

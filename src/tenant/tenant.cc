@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 
 #include "codec/counter_value.h"
 #include "codec/system_keys.h"
@@ -239,6 +240,7 @@ Status Tenant::check_stored_state(View& view, const Caller& caller) {
 
 Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View&)> check,
                         FunctionRef<Status(CountedView&)> fn, bool keep_quota) {
+  assert(scope.keyspace() == id_);  // else the latch that its state is checked under is another's
   TRY(load_figures());
   Figures reserved;
   Figures freed;
