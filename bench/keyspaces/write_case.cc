@@ -52,7 +52,8 @@ void run_writes(const Scale& scale, size_t build, std::span<Costs> costs) {
   const auto bare_tenant = store.make_tenant("bare", keys, value_bytes);
   const auto tenant = store.make_tenant("counted", keys, value_bytes);
   const auto limited = store.make_tenant("limited", keys, value_bytes);
-  const QuotaPatch quota{.bytes = 1ull << 40, .keys = 1ull << 40, .operations_per_second = 100'000'000};
+  const QuotaPatch quota{
+      .bytes = 1ull << 40, .keys = 1ull << 40, .operations_per_second = 100'000'000};
   must(store.keyspaces().set_quota("limited", quota, bench_caller));
   Random random(build);
   const Bytes noise = random.bytes(value_bytes + operations);

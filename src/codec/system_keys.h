@@ -28,6 +28,7 @@ struct SystemKey {
       {"desc-idgen", "descriptor-id-generator", "/\"desc-idgen\""},
       {"node-idgen", "node-id-generator", "/\"node-idgen\""},
       {"range-idgen", "range-id-generator", "/\"range-idgen\""},
+      {"redis-idgen", "redis-version-generator", "/\"redis-idgen\""},
       {"store-idgen", "store-id-generator", "/\"store-idgen\""},
       {"\xffsys-scfg", "system-span-config", "/SystemSpanConfigKeys"}};
   enum What : unsigned char {
@@ -35,6 +36,7 @@ struct SystemKey {
     descriptor_id_generator,
     node_id_generator,
     range_id_generator,
+    redis_version_generator,
     store_id_generator,
     system_span_config,
   };

@@ -53,6 +53,16 @@ void CountedView::remove(ByteView key, const Value& old) {
   view_.remove(key);
 }
 
+void CountedView::count_keys(int64_t difference, uint16_t slot) {
+  difference_.keys += difference;
+  for (SlotKeys& known : slot_keys_) {
+    if (known.slot != slot) continue;
+    known.difference += difference;
+    return;
+  }
+  slot_keys_.push_back({slot, difference});
+}
+
 void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes) {
   const Bytes note = encode(GarbageKey{keyspace_, due_ms, model_, target});
   difference_.bytes += static_cast<int64_t>(note.size() + garbage_value_bytes);
@@ -108,6 +118,7 @@ std::optional<Counted> counted(ByteView key, ByteView value) {
   } else {
     for (size_t i = 0; i < std::size(model_words); i++)
       if (key.substr(4).starts_with(model_words[i].bytes)) entry.model = static_cast<Model>(i);
+    if (key.substr(4).starts_with("dm")) entry.figures.keys = 1;  // the record of a Redis key
   }
   return entry;
 }
@@ -207,6 +218,16 @@ Status Tenant::admit(const Caller& caller, Access access, uint32_t operations) {
   return {};
 }
 
+Status Tenant::read(const Caller& caller, Model model, const Scope& scope,
+                    FunctionRef<Status(CountedView&)> fn, uint32_t operations) {
+  assert(scope.keyspace() == id_);
+  TRY(admit(caller, Access::read, operations));
+  return map_.transact(scope, [&](View& view) {
+    CountedView counted(view, id_, model);
+    return fn(counted);
+  });
+}
+
 Status Tenant::write(const Caller& caller, Model model, const Scope& scope,
                      FunctionRef<Status(CountedView&)> fn, uint32_t operations) {
   TRY(admit(caller, Access::write, operations));
@@ -260,8 +281,8 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     freed = {.bytes = added.bytes - difference.bytes, .keys = added.keys - difference.keys};
     if (difference.bytes != 0)
       view.add(encode(CounterKey{id_, model, CounterName::bytes, 0}), difference.bytes);
-    if (difference.keys != 0)
-      view.add(encode(CounterKey{id_, model, CounterName::keys, 0}), difference.keys);
+    for (const auto& [slot, keys] : counted.slot_keys())
+      if (keys != 0) view.add(encode(CounterKey{id_, model, CounterName::keys, slot}), keys);
     return {};
   };
   Status status = map_.transact(scope, run);

@@ -21,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "codec/tenant_keys.h"
 #include "map/map_handle.h"
@@ -52,7 +53,8 @@ class CountedView {
 
   void put(ByteView key, ByteView value, const Value& old);
   void remove(ByteView key, const Value& old);
-  void count_keys(int64_t difference) { difference_.keys += difference; }
+  // Models that number what their keys are in (databases) count them apart, by slot.
+  void count_keys(int64_t difference, uint16_t slot = 0);
 
   // A note for the collector: `target` may be collected once the GC safe point has passed due_ms,
   // which frees about `bytes`. The model's GarbageOwner (collector.h) knows what a target is.
@@ -62,12 +64,18 @@ class CountedView {
   void forget_garbage(uint64_t due_ms, ByteView target);
 
   const Figures& difference() const { return difference_; }
+  struct SlotKeys {
+    uint16_t slot;
+    int64_t difference;
+  };
+  std::span<const SlotKeys> slot_keys() const { return slot_keys_; }
 
  private:
   View& view_;
   const KeyspaceId keyspace_;
   const Model model_;
   Figures difference_;
+  std::vector<SlotKeys> slot_keys_;
 };
 
 // A note's stored value: | 01 | bytes u64be |
@@ -107,6 +115,10 @@ class Tenant {
   // it is.
   Status admit(const Caller& caller, Access access, uint32_t operations = 1);
 
+  // A transaction that only reads, of one instant: admits and runs. The function may run several
+  // times, and must not write.
+  Status read(const Caller& caller, Model model, const Scope& scope,
+              FunctionRef<Status(CountedView&)> fn, uint32_t operations = 1);
   // A transaction that writes: admits, runs, counts and keeps the quota. `scope` is of this
   // keyspace. The function may run several times. Reason of a quota's error: quota_exceeded; of the
   // rate's: rate_exceeded.

@@ -1,0 +1,73 @@
+// One command at work: what a handler gets.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/limits.h"
+#include "redis/command.h"
+#include "redis/key.h"
+#include "redis/reply.h"
+#include "redis/session.h"
+
+namespace trellis {
+
+class RedisServer;
+
+// The reason of errors whose message is the reply, its first word the kind: "ERR syntax error".
+inline constexpr std::string_view reply_error = "reply";
+
+Error reply_with(std::string message);
+Error wrong_type();      // WRONGTYPE Operation against a key holding the wrong kind of value
+Error syntax_error();    // ERR syntax error
+Error not_an_integer();  // ERR value is not an integer or out of range
+Error not_a_float();     // ERR value is not a valid float
+Error no_such_key();     // ERR no such key
+Error wrong_arity(std::string_view command);
+
+struct Call {
+  const Command& command;
+  Args args;
+  Reply& reply;
+  Keys& keys;
+  Session& session;
+  RedisServer& server;
+
+  uint64_t now_ms() const { return keys.now_ms(); }
+  size_t count() const { return args.size(); }
+  ByteView arg(size_t i) const { return args[i]; }
+  // Whether argument `i` is that word, in any case. `word` is in small letters.
+  bool is_word(size_t i, std::string_view word) const;
+  Result<int64_t> integer(size_t i) const;
+  Result<double> number(size_t i) const;  // never NaN
+
+  // The key that argument `i` names, in the session's database.
+  Result<Key*> open(size_t i) { return keys.open(session.database, arg(i)); }
+  // It exists with that type, or does not exist.
+  Result<Key*> open(size_t i, RedisType type);
+  // At a time that has come, the key goes.
+  void expire(Key& key, uint64_t expire_ms) const;
+};
+
+// The longest string: what one value of the map can hold.
+inline constexpr size_t string_bytes_max = value_bytes_max - 64;
+Error string_too_long();  // ERR string exceeds maximum allowed size (proto-max-bulk-len)
+
+// The same for a command that runs alone.
+struct AloneCall {
+  const Command& command;
+  Args args;
+  Reply& reply;
+  Session& session;
+  RedisServer& server;
+  uint64_t now_ms;
+
+  size_t count() const { return args.size(); }
+  ByteView arg(size_t i) const { return args[i]; }
+  bool is_word(size_t i, std::string_view word) const;
+  Result<int64_t> integer(size_t i) const;
+};
+
+bool equals_word(ByteView text, std::string_view word);
+
+}  // namespace trellis

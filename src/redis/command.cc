@@ -1,0 +1,76 @@
+#include "redis/command.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+namespace trellis {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
+
+using Table = std::unordered_map<std::string_view, const Command*>;
+
+const Table& table() {
+  static const Table all = [] {
+    Table made;
+    for (const std::span<const Command> group :
+         {string_commands(), generic_commands(), connection_commands(), server_commands(),
+          transaction_commands()})
+      for (const Command& command : group) made.emplace(command.name, &command);
+    return made;
+  }();
+  return all;
+}
+
+}  // namespace
+
+const Command* find_command(ByteView name) {
+  constexpr size_t name_bytes_max = 32;
+  if (name.size() > name_bytes_max) return nullptr;
+  char small[name_bytes_max];
+  std::transform(name.begin(), name.end(), small, lower);
+  const auto found = table().find(std::string_view(small, name.size()));
+  return found == table().end() ? nullptr : found->second;
+}
+
+std::span<const Command* const> all_commands() {
+  static const std::vector<const Command*> sorted = [] {
+    std::vector<const Command*> made;
+    for (const auto& [name, command] : table()) made.push_back(command);
+    std::sort(made.begin(), made.end(),
+              [](const Command* a, const Command* b) { return a->name < b->name; });
+    return made;
+  }();
+  return sorted;
+}
+
+std::string upper(std::string_view name) {
+  std::string text(name);
+  for (char& c : text)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - ('a' - 'A'));
+  return text;
+}
+
+std::string full_name(const Command& command) {
+  if (command.container.empty()) return std::string(command.name);
+  return std::string(command.container) + "|" + std::string(command.name);
+}
+
+bool arity_fits(const Command& command, size_t args) {
+  return command.arity >= 0 ? args == static_cast<size_t>(command.arity)
+                            : args >= static_cast<size_t>(-command.arity);
+}
+
+Status key_positions(const Command& command, Args args, std::vector<size_t>& positions) {
+  if (command.find_keys != nullptr) return command.find_keys(args, positions);
+  const KeyPositions& keys = command.keys;
+  if (keys.first == 0) return {};
+  const int count = static_cast<int>(args.size());
+  const int last = keys.last >= 0 ? keys.last : count + keys.last;
+  for (int at = keys.first; at <= last && at < count; at += keys.step)
+    positions.push_back(static_cast<size_t>(at));
+  return {};
+}
+
+}  // namespace trellis

@@ -1,0 +1,191 @@
+// Who a client is, and what its connection is like.
+#include <fmt/format.h>
+
+#include "redis/call.h"
+#include "redis/server.h"
+
+namespace trellis {
+namespace {
+
+using namespace command_flag;
+
+Status ping(AloneCall& call) {
+  if (call.count() > 2) return wrong_arity("ping");
+  if (call.count() == 2)
+    call.reply.bulk(call.arg(1));
+  else
+    call.reply.simple("PONG");
+  return {};
+}
+
+Status echo(AloneCall& call) {
+  call.reply.bulk(call.arg(1));
+  return {};
+}
+
+Status quit(AloneCall& call) {
+  call.session.closing = true;
+  call.reply.ok();
+  return {};
+}
+
+Status select(AloneCall& call) {
+  const auto database = call.integer(1);
+  if (!database) return reply_with("ERR invalid DB index");
+  if (*database < 0 || *database >= databases_max)
+    return reply_with("ERR DB index is out of range");
+  call.session.database = static_cast<uint32_t>(*database);
+  call.reply.ok();
+  return {};
+}
+
+Status auth(AloneCall& call) {
+  if (call.count() > 3) return syntax_error();
+  const ByteView user = call.count() == 3 ? call.arg(1) : ByteView("default");
+  TRY(call.server.authenticate(call.session, user, call.arg(call.count() - 1)));
+  call.reply.ok();
+  return {};
+}
+
+Status hello(AloneCall& call) {
+  Session& session = call.session;
+  int protocol = session.protocol;
+  size_t i = 1;
+  if (call.count() > 1) {
+    const auto version = call.integer(1);
+    if (!version) return reply_with("ERR Protocol version is not an integer or out of range");
+    if (*version < 2 || *version > 3) return reply_with("NOPROTO unsupported protocol version");
+    protocol = static_cast<int>(*version);
+    i = 2;
+  }
+  std::optional<std::string> name;
+  for (; i < call.count(); i++) {
+    if (call.is_word(i, "auth") && i + 2 < call.count()) {
+      TRY(call.server.authenticate(session, call.arg(i + 1), call.arg(i + 2)));
+      i += 2;
+    } else if (call.is_word(i, "setname") && i + 1 < call.count()) {
+      name = std::string(call.arg(++i));
+    } else {
+      return reply_with(fmt::format("ERR Syntax error in HELLO option '{}'", call.arg(i)));
+    }
+  }
+  if (session.tenant == nullptr)
+    return reply_with(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+        "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
+        "RESP protocol version at the same time");
+  if (name) session.name = *name;
+  session.protocol = protocol;
+  Reply reply = call.reply.with_protocol(protocol);
+  reply.map(7);
+  reply.bulk("server");
+  reply.bulk("redis");
+  reply.bulk("version");
+  reply.bulk(redis_version);
+  reply.bulk("proto");
+  reply.integer(protocol);
+  reply.bulk("id");
+  reply.integer(static_cast<int64_t>(session.id));
+  reply.bulk("mode");
+  reply.bulk("standalone");
+  reply.bulk("role");
+  reply.bulk("master");
+  reply.bulk("modules");
+  reply.array(0);
+  return {};
+}
+
+// --- CLIENT ---
+
+Status client_id(AloneCall& call) {
+  call.reply.integer(static_cast<int64_t>(call.session.id));
+  return {};
+}
+
+Status client_getname(AloneCall& call) {
+  if (call.session.name.empty())
+    call.reply.null();
+  else
+    call.reply.bulk(call.session.name);
+  return {};
+}
+
+Status client_setname(AloneCall& call) {
+  for (const char c : call.arg(2))
+    if (c < '!' || c > '~')
+      return reply_with("ERR Client names cannot contain spaces, newlines or special characters.");
+  call.session.name = call.arg(2);
+  call.reply.ok();
+  return {};
+}
+
+Status client_setinfo(AloneCall& call) {
+  const bool is_name = call.is_word(2, "lib-name");
+  if (!is_name && !call.is_word(2, "lib-ver"))
+    return reply_with(fmt::format("ERR Unrecognized option '{}'", call.arg(2)));
+  for (const char c : call.arg(3))
+    if (c < '!' || c > '~')
+      return reply_with(fmt::format("ERR {} cannot contain spaces, newlines or special characters.",
+                                    call.arg(2)));
+  (is_name ? call.session.library_name : call.session.library_version) = call.arg(3);
+  call.reply.ok();
+  return {};
+}
+
+constexpr uint32_t plain = noscript | loading | stale;
+const Command client_table[] = {
+    {.name = "getname",
+     .arity = 2,
+     .flags = plain,
+     .handler = client_getname,
+     .since = "2.6.9",
+     .summary = "The name of the connection.",
+     .container = "client"},
+    {.name = "id",
+     .arity = 2,
+     .flags = plain,
+     .handler = client_id,
+     .since = "5.0.0",
+     .summary = "The number of the connection.",
+     .container = "client"},
+    {.name = "setinfo",
+     .arity = 4,
+     .flags = plain,
+     .handler = client_setinfo,
+     .since = "7.2.0",
+     .summary = "Says which library the client uses.",
+     .container = "client"},
+    {.name = "setname",
+     .arity = 3,
+     .flags = plain,
+     .handler = client_setname,
+     .since = "2.6.9",
+     .summary = "Names the connection.",
+     .container = "client"},
+};
+
+const Command table[] = {
+    {"auth", -2, plain | fast | no_auth | allow_busy, {}, auth, "1.0.0", "Says who the client is."},
+    {.name = "client",
+     .arity = -2,
+     .since = "2.4.0",
+     .summary = "About connections.",
+     .subcommands = client_table},
+    {"echo", 2, loading | stale | fast, {}, echo, "1.0.0", "Gives back what it is given."},
+    {"hello",
+     -1,
+     plain | fast | no_auth | allow_busy,
+     {},
+     hello,
+     "6.0.0",
+     "Chooses the protocol, and says who the client is."},
+    {"ping", -1, loading | stale | fast, {}, ping, "1.0.0", "Whether the server answers."},
+    {"quit", -1, plain | fast | no_auth | allow_busy, {}, quit, "1.0.0", "Ends the connection."},
+    {"select", 2, loading | stale | fast, {}, select, "1.0.0", "Chooses the database."},
+};
+
+}  // namespace
+
+std::span<const Command> connection_commands() { return table; }
+
+}  // namespace trellis

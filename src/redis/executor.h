@@ -1,0 +1,89 @@
+// Runs commands: all that is ready on a loop together, in as few transactions as may be.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "redis/call.h"
+#include "redis/server.h"
+
+namespace trellis {
+
+// One command of a session, parsed. Its views stay valid while it runs.
+struct Request {
+  Session* session;
+  Args args;   // at least the name
+  Bytes* out;  // where its reply goes
+};
+
+// Commands of one tenant and role as one transaction.
+class RedisTransaction {
+ public:
+  struct Element {
+    Session* session;
+    const Command* command;
+    Args args;
+  };
+  RedisTransaction(RedisServer& server, Tenant& tenant, const Caller& caller)
+      : server_(server), tenant_(tenant), caller_(caller) {}
+
+  // Names what `element` may touch. Says no, and does nothing, if the transaction is full: then it
+  // belongs into the next one.
+  bool add(const Element& element);
+  // The same, full or not: of what must be one.
+  void add_always(const Element& element);
+  // A key that is only looked at.
+  void read_too(uint32_t database, ByteView name);
+  size_t size() const { return elements_.size(); }
+
+  // Runs all, or, if it fails, none of them. `check` runs first, under the latches; what it answers
+  // ends the transaction. The replies are valid until the next run.
+  Status run(FunctionRef<Status(Keys&)> check);
+  ByteView reply(size_t element) const;
+  ByteView replies() const { return replies_; }  // of all, one after the other
+
+ private:
+  bool add(const Element& element, bool always);
+  Status run_elements(CountedView& view, FunctionRef<Status(Keys&)> check);
+
+  RedisServer& server_;
+  Tenant& tenant_;
+  const Caller& caller_;
+  std::vector<Element> elements_;
+  std::vector<Keys::Name> names_;
+  std::vector<bool> exclusive_;  // of names_
+  size_t argument_bytes_ = 0;
+  bool writes_ = false;
+  Bytes replies_;
+  std::vector<size_t> ends_;
+};
+
+// One per loop; one thread.
+class Executor {
+ public:
+  explicit Executor(RedisServer& server) : server_(server) {}
+
+  // Those of one session in their order, sessions among each other in any. Replies are appended
+  // when what they say is committed.
+  void run(std::span<const Request> requests);
+
+ private:
+  struct Planned {
+    const Request* request;
+    const Command* command;  // null: the request was answered
+  };
+  // Answers at once what needs no data: errors, and what is queued for EXEC.
+  const Command* plan(const Request& request);
+  bool joins(const Request& request) const;
+  void run_alone(const Request& request, const Command& command);
+  void run_together(std::span<const Planned> planned);
+  void commit(RedisTransaction& transaction, std::span<const Planned> planned);
+
+  RedisServer& server_;
+};
+
+// The reply of an error that is none of Redis's own: of a quota, a state, the disk.
+std::string error_reply(const Error& error);
+
+}  // namespace trellis

@@ -1,0 +1,322 @@
+#include "redis/key.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/assert.h"
+#include "codec/redis_keys.h"
+
+namespace trellis {
+namespace {
+
+// What a record of a collection takes on the disk, roughly: for `explain`, nothing else.
+constexpr uint64_t record_bytes_guess = 64;
+
+std::string database_text(uint32_t database) { return std::to_string(database); }
+
+std::optional<uint32_t> parse_database(ByteView text) {
+  uint32_t database = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), database);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return database;
+}
+
+KvrocksSubPrefix prefix_of(const std::string& database, ByteView name, uint64_t version) {
+  return {.ns = database, .key = name, .version = version};
+}
+
+}  // namespace
+
+Bytes redis_metadata_key(KeyspaceId keyspace, uint32_t database, ByteView name) {
+  const std::string ns = database_text(database);
+  return encode(RedisMetadataKey{keyspace, {.ns = ns, .key = name}});
+}
+
+// --- notes ---
+
+Bytes expiry_target(uint32_t database, ByteView name) {
+  const std::string ns = database_text(database);
+  Bytes target = "e";
+  append(target, KvrocksMetadataKey{.ns = ns, .key = name});
+  return target;
+}
+
+Bytes life_target(uint32_t database, ByteView name, uint64_t version) {
+  const std::string ns = database_text(database);
+  Bytes target = "s";
+  append(target, prefix_of(ns, name, version));
+  return target;
+}
+
+std::optional<RedisGarbage> decode_redis_garbage(ByteView target) {
+  if (target.starts_with('e')) {
+    const auto key = decode<KvrocksMetadataKey>(target.substr(1));
+    if (!key) return std::nullopt;
+    const auto database = parse_database(key->ns);
+    if (!database) return std::nullopt;
+    return RedisGarbage{.is_expiry = true, .database = *database, .name = key->key};
+  }
+  if (!target.starts_with('s')) return std::nullopt;
+  const auto life = decode<KvrocksSubPrefix>(target.substr(1));
+  if (!life) return std::nullopt;
+  const auto database = parse_database(life->ns);
+  if (!database) return std::nullopt;
+  return RedisGarbage{
+      .is_expiry = false, .database = *database, .name = life->key, .version = life->version};
+}
+
+// --- a key ---
+
+void Key::touch() { changed_ = true; }
+
+void Key::end_life() {
+  if (exists_ && now_.type != RedisType::string) ended_.push_back({now_.version, now_.size});
+  now_ = {};
+  exists_ = false;
+}
+
+void Key::create(RedisType type, uint64_t version) {
+  ASSERT(type != RedisType::string);
+  end_life();
+  touch();
+  exists_ = true;
+  now_.type = type;
+  now_.version = version;
+  if (type == RedisType::list) now_.head = now_.tail = redis_list_middle;
+}
+
+void Key::set_text(Bytes text) {
+  if (exists_ && now_.type != RedisType::string) end_life();
+  touch();
+  exists_ = true;
+  now_.type = RedisType::string;
+  text_ = std::move(text);
+  now_.payload = text_;
+}
+
+void Key::set_expire(uint64_t expire_ms) {
+  ASSERT(exists_);
+  if (now_.expire_ms == expire_ms) return;
+  touch();
+  now_.expire_ms = expire_ms;
+}
+
+void Key::set_size(uint64_t size) {
+  ASSERT(exists_);
+  touch();
+  now_.size = size;
+  if (size == 0) remove();
+}
+
+void Key::set_ends(uint64_t head, uint64_t tail) {
+  ASSERT(exists_ && now_.type == RedisType::list && head <= tail);
+  now_.head = head;
+  now_.tail = tail;
+  set_size(tail - head);
+}
+
+void Key::remove() {
+  if (!exists_) return;
+  touch();
+  // One that was emptied record by record has nothing left to collect.
+  if (now_.type != RedisType::string && now_.size == 0) {
+    now_ = {};
+    exists_ = false;
+    return;
+  }
+  end_life();
+}
+
+void Key::drop() {
+  remove();
+  if (stored_.found()) touch();
+}
+
+// --- opening ---
+
+Key& Keys::add(Bytes stored_key, uint32_t database, ByteView name) {
+  auto key = std::make_unique<Key>();
+  key->database_ = database;
+  key->name_ = name;
+  key->stored_key_ = std::move(stored_key);
+  Key& added = *key;
+  keys_.emplace(added.stored_key_, std::move(key));
+  return added;
+}
+
+Status Keys::read(Key& key) {
+  if (!key.stored_.found()) return {};
+  auto metadata = decode_redis_metadata(key.stored_.bytes());
+  if (!metadata)
+    return with_context(fmt::format("the record of Redis key {}", quote(key.name_)),
+                        std::move(metadata).error());
+  key.was_ = *metadata;
+  const bool expired = metadata->expire_ms != 0 && metadata->expire_ms <= now_ms_;
+  // Kvrocks leaves records of collections that are empty.
+  const bool is_counted =
+      metadata->type != RedisType::string && metadata->type != RedisType::stream;
+  if (expired || (is_counted && metadata->size == 0)) {
+    if (metadata->type != RedisType::string)
+      key.ended_.push_back({key.was_.version, key.was_.size});
+    return {};
+  }
+  key.exists_ = true;
+  key.now_ = *metadata;
+  key.now_.encoding = 1;
+  return {};
+}
+
+Status Keys::prefetch(std::span<const Name> names) {
+  std::vector<Key*> added;
+  for (const Name& name : names) {
+    Bytes stored_key = redis_metadata_key(keyspace_, name.database, name.name);
+    if (keys_.contains(stored_key)) continue;
+    added.push_back(&add(std::move(stored_key), name.database, name.name));
+  }
+  if (added.empty()) return {};
+  std::vector<ByteView> wanted;
+  for (const Key* key : added) wanted.push_back(key->stored_key_);
+  std::vector<Value> values(added.size());
+  TRY(view_.multi_get(wanted, values));
+  for (size_t i = 0; i < added.size(); i++) {
+    added[i]->stored_ = std::move(values[i]);
+    TRY(read(*added[i]));
+  }
+  return {};
+}
+
+Result<Key*> Keys::open(uint32_t database, ByteView name) {
+  Bytes stored_key = redis_metadata_key(keyspace_, database, name);
+  if (const auto found = keys_.find(stored_key); found != keys_.end()) return found->second.get();
+  Key& key = add(std::move(stored_key), database, name);
+  TRY(view_.get(key.stored_key_, key.stored_));
+  TRY(read(key));
+  return &key;
+}
+
+// --- records of collections ---
+
+Bytes Keys::sub_key(const Key& key, ByteView sub) const {
+  const std::string ns = database_text(key.database_);
+  return encode(
+      RedisSubKey{keyspace_, {.prefix = prefix_of(ns, key.name_, key.now_.version), .sub = sub}});
+}
+
+Bytes Keys::score_key(const Key& key, double score, ByteView member) const {
+  const std::string ns = database_text(key.database_);
+  return encode(RedisScoreKey{
+      keyspace_,
+      {.prefix = prefix_of(ns, key.name_, key.now_.version), .score = score, .member = member}});
+}
+
+Status Keys::get_sub(const Key& key, ByteView sub, Value& value) {
+  return view_.get(sub_key(key, sub), value);
+}
+
+Status Keys::get_subs(const Key& key, std::span<const ByteView> subs, std::span<Value> values) {
+  std::vector<Bytes> keys;
+  std::vector<ByteView> views;
+  keys.reserve(subs.size());
+  for (const ByteView sub : subs) views.push_back(keys.emplace_back(sub_key(key, sub)));
+  return view_.multi_get(views, values);
+}
+
+void Keys::put_sub(const Key& key, ByteView sub, ByteView value, const Value& old) {
+  view_.put(sub_key(key, sub), value, old);
+}
+
+void Keys::remove_sub(const Key& key, ByteView sub, const Value& old) {
+  view_.remove(sub_key(key, sub), old);
+}
+
+void Keys::put_score(const Key& key, double score, ByteView member) {
+  view_.put(score_key(key, score, member), {}, Value());
+}
+
+void Keys::remove_score(const Key& key, double score, ByteView member) {
+  Value old;
+  old.set_borrowed({});
+  view_.remove(score_key(key, score, member), old);
+}
+
+Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
+                  FunctionRef<Visit(ByteView, ByteView)> visit) {
+  bool stopped = false;
+  const auto pass_on = [&](ByteView key, ByteView value) {
+    const Visit next = visit(key.substr(prefix.size()), value);
+    stopped = next == Visit::stop;
+    return next;
+  };
+  for (;;) {
+    TRY_ASSIGN(ScanPage page,
+               view_.scan({.begin = begin, .end = end, .reverse = reverse}, pass_on));
+    if (stopped || !page.resume) return {};
+    (reverse ? end : begin) = std::move(*page.resume);
+  }
+}
+
+Status Keys::scan_subs(const Key& key, const SubRange& range, SubVisitor visit) {
+  const Bytes prefix = sub_key(key, {});
+  Bytes end = range.end.empty() ? prefix_end(prefix) : prefix + Bytes(range.end);
+  return scan(prefix, prefix + Bytes(range.begin), std::move(end), range.reverse, visit);
+}
+
+Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit) {
+  // The prefix of all scores is that of any score without it.
+  const Bytes any = score_key(key, 0, {});
+  const Bytes prefix = any.substr(0, any.size() - sizeof(double));
+  Bytes end = score_key(key, range.end_score, range.end_member);
+  if (range.end_is_inclusive) end = prefix_end(end.substr(0, any.size()));
+  Status bad;
+  const auto decoded = [&](ByteView sub, ByteView) {
+    Reader reader(sub, nullptr);
+    double score = 0;
+    if (!OrderedScore::read(reader, score)) {
+      bad = Error{Code::corrupt, "a stored score does not make sense"};
+      return Visit::stop;
+    }
+    return visit(score, reader.rest());
+  };
+  TRY(scan(prefix, score_key(key, range.begin_score, range.begin_member), std::move(end),
+           range.reverse, decoded));
+  return bad;
+}
+
+// --- the end of a transaction ---
+
+Status Keys::write(Key& key) {
+  const bool was_there = key.stored_.found();
+  const uint64_t expire_was = was_there ? key.was_.expire_ms : 0;
+  const uint64_t expire_is = key.exists_ ? key.now_.expire_ms : 0;
+  const Bytes expiry = expiry_target(key.database_, key.name_);
+  if (expire_was != expire_is) {
+    if (expire_was != 0) view_.forget_garbage(expire_was, expiry);
+    if (expire_is != 0) view_.leave_garbage(expire_is, expiry, record_bytes_guess);
+  }
+  for (const Key::Life& life : key.ended_)
+    view_.leave_garbage(now_ms_, life_target(key.database_, key.name_, life.version),
+                        life.size * record_bytes_guess);
+  if (was_there != key.exists_)
+    view_.count_keys(key.exists_ ? 1 : -1, static_cast<uint16_t>(key.database_));
+  if (!key.exists_) {
+    if (was_there) view_.remove(key.stored_key_, key.stored_);
+    return {};
+  }
+  Bytes record;
+  append_redis_metadata(record, key.now_);
+  view_.put(key.stored_key_, record, key.stored_);
+  return {};
+}
+
+Status Keys::finish(ChangedKeys changed) {
+  for (auto& [stored_key, key] : keys_) {
+    if (!key->changed_) continue;
+    TRY(write(*key));
+    changed(*key);
+  }
+  keys_.clear();
+  return {};
+}
+
+}  // namespace trellis

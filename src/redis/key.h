@@ -1,0 +1,158 @@
+// The Redis keys of one tenant, inside one transaction.
+//
+//   TRY_ASSIGN(Key* const key, keys.open(database, "cart"));
+//   if (!key->exists()) key->create(RedisType::hash, keys.new_version());
+//   TRY(keys.put_sub(*key, "field", "value"));
+//   key->set_size(key->size() + 1);
+//   TRY(keys.finish());     // once, at the end of the transaction
+//
+// A key is opened once, and its record is written once, by finish(), which also settles what the
+// change of its life means: the records of a life that ended become garbage, its expiry is noted,
+// the database's keys are counted. A key whose time has come is not there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "codec/redis_metadata.h"
+#include "redis/versions.h"
+#include "tenant/tenant.h"
+
+namespace trellis {
+
+class Key {
+ public:
+  bool exists() const { return exists_; }
+  // All of these REQUIRE: exists().
+  RedisType type() const { return now_.type; }
+  uint64_t size() const { return now_.size; }
+  uint64_t version() const { return now_.version; }
+  uint64_t expire_ms() const { return now_.expire_ms; }  // 0: never
+  ByteView text() const { return now_.payload; }         // of a string
+  uint64_t head() const { return now_.head; }            // of a list
+  uint64_t tail() const { return now_.tail; }
+
+  uint32_t database() const { return database_; }
+  ByteView name() const { return name_; }
+  ByteView stored_key() const { return stored_key_; }
+
+  // A new life, without expiry and empty. Not for strings.
+  void create(RedisType type, uint64_t version);
+  // Becomes a string; one that was a string keeps its expiry.
+  void set_text(Bytes text);
+  void set_expire(uint64_t expire_ms);
+  // Of a collection; one that is empty is not there.
+  void set_size(uint64_t size);
+  void set_ends(uint64_t head, uint64_t tail);  // of a list; its size is what lies between
+  void remove();
+  // What is left of it goes too: of one whose time has come.
+  void drop();
+
+ private:
+  friend class Keys;
+  struct Life {
+    uint64_t version;
+    uint64_t size;
+  };
+  void end_life();
+  void touch();
+
+  uint32_t database_ = 0;
+  Bytes name_;
+  Bytes stored_key_;
+  Value stored_;       // as it was read
+  RedisMetadata was_;  // decoded; meaningful if stored_ is found
+  bool exists_ = false;
+  RedisMetadata now_;
+  Bytes text_;  // what now_.payload points to, once it was changed
+  bool changed_ = false;
+  std::vector<Life> ended_;  // lives with records of their own
+};
+
+// Called with each key that a transaction changed, before it commits.
+using ChangedKeys = FunctionRef<void(const Key& key)>;
+
+class Keys {
+ public:
+  Keys(CountedView& view, KeyspaceId keyspace, Versions& versions, uint64_t now_ms)
+      : view_(view), keyspace_(keyspace), versions_(versions), now_ms_(now_ms) {}
+
+  uint64_t now_ms() const { return now_ms_; }
+  KeyspaceId keyspace() const { return keyspace_; }
+  uint64_t new_version() { return versions_.next(); }
+  CountedView& view() { return view_; }
+
+  // Reads the records of those that are not open yet, together.
+  struct Name {
+    uint32_t database;
+    ByteView name;
+  };
+  Status prefetch(std::span<const Name> names);
+  Result<Key*> open(uint32_t database, ByteView name);
+
+  // A record of a collection, by field, member or index ("s" records).
+  Status get_sub(const Key& key, ByteView sub, Value& value);
+  Status get_subs(const Key& key, std::span<const ByteView> subs, std::span<Value> values);
+  // `old` is what get_sub gave; absent if there can be none.
+  void put_sub(const Key& key, ByteView sub, ByteView value, const Value& old);
+  void remove_sub(const Key& key, ByteView sub, const Value& old);
+  // In the order of subs, from `begin` to before `end` (empty: all), until the visitor stops.
+  using SubVisitor = FunctionRef<Visit(ByteView sub, ByteView value)>;
+  struct SubRange {
+    ByteView begin = {};
+    ByteView end = {};
+    bool reverse = false;
+  };
+  Status scan_subs(const Key& key, const SubRange& range, SubVisitor visit);
+
+  // A sorted set's members by score ("z" records).
+  void put_score(const Key& key, double score, ByteView member);
+  void remove_score(const Key& key, double score, ByteView member);
+  using ScoreVisitor = FunctionRef<Visit(double score, ByteView member)>;
+  struct ScoreRange {
+    // Where the order by (score, member) begins and ends; a member left empty is before all others.
+    double begin_score;
+    ByteView begin_member = {};
+    double end_score;  // exclusive, unless end_is_inclusive: then all of that score
+    ByteView end_member = {};
+    bool end_is_inclusive = true;
+    bool reverse = false;
+  };
+  Status scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit);
+
+  // Writes what changed. `changed` hears of each key.
+  Status finish(ChangedKeys changed);
+
+ private:
+  Key& add(Bytes stored_key, uint32_t database, ByteView name);
+  Status read(Key& key);
+  Status write(Key& key);
+  Bytes sub_key(const Key& key, ByteView sub) const;
+  Bytes score_key(const Key& key, double score, ByteView member) const;
+  Status scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
+              FunctionRef<Visit(ByteView, ByteView)> visit);
+
+  CountedView& view_;
+  const KeyspaceId keyspace_;
+  Versions& versions_;
+  const uint64_t now_ms_;
+  std::unordered_map<ByteView, std::unique_ptr<Key>> keys_;  // by stored key
+};
+
+// What a note of the collector is about: | 'e' or 's' | database length u8 | database | key |, and
+// of 's' the version behind the key.
+Bytes expiry_target(uint32_t database, ByteView name);
+Bytes life_target(uint32_t database, ByteView name, uint64_t version);
+struct RedisGarbage {
+  bool is_expiry;
+  uint32_t database;
+  ByteView name;
+  uint64_t version = 0;
+};
+std::optional<RedisGarbage> decode_redis_garbage(ByteView target);
+
+Bytes redis_metadata_key(KeyspaceId keyspace, uint32_t database, ByteView name);
+
+}  // namespace trellis

@@ -1,0 +1,50 @@
+// What all Redis sessions of a process share.
+#pragma once
+
+#include "redis/session.h"
+#include "redis/versions.h"
+#include "redis/watch.h"
+#include "tenant/keyspaces.h"
+#include "tenant/tokens.h"
+
+namespace trellis {
+
+// What clients are told that we speak.
+inline constexpr std::string_view redis_version = "7.2.0";
+
+struct RedisOptions {
+  bool auth_required = false;  // else the default keyspace is open to clients on this machine
+  std::string admin_token;     // of the server's admin, good for every keyspace; empty: none
+};
+
+// Any thread.
+class RedisServer {
+ public:
+  // All of it must outlive the server.
+  RedisServer(Keyspaces& keyspaces, Tokens& tokens, RedisOptions options)
+      : keyspaces_(keyspaces),
+        tokens_(tokens),
+        options_(std::move(options)),
+        versions_(keyspaces.map()) {}
+
+  // A new client. One on this machine is in the default keyspace at once, unless it must say who it
+  // is.
+  Status greet(Session& session, bool is_local);
+  // Binds the session to the keyspace that `user` names, KEYSPACE[.USER], as the secret allows it:
+  // WRONGPASS. What the session was before stays if it fails.
+  Status authenticate(Session& session, ByteView user, ByteView secret);
+
+  Keyspaces& keyspaces() { return keyspaces_; }
+  const MapHandle& map() const { return keyspaces_.map(); }
+  Versions& versions() { return versions_; }
+  WatchTable& watches() { return watches_; }
+
+ private:
+  Keyspaces& keyspaces_;
+  Tokens& tokens_;
+  const RedisOptions options_;
+  Versions versions_;
+  WatchTable watches_;
+};
+
+}  // namespace trellis

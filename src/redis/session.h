@@ -1,0 +1,60 @@
+// What a client's connection means to commands.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "redis/command.h"
+#include "redis/watch.h"
+#include "tenant/tenant.h"
+
+namespace trellis {
+
+inline constexpr uint32_t databases_max = 16;
+
+// A command that waits for EXEC, with its own copy of the arguments.
+struct QueuedCommand {
+  const Command* command;
+  std::vector<Bytes> args;
+};
+
+// One thread, that of its loop.
+struct Session {
+  uint64_t id = 0;
+  std::string name;
+  std::string address;        // "127.0.0.1:51234"
+  std::string local_address;  // where it came in
+  std::string library_name;
+  std::string library_version;
+  uint64_t connected_ms = 0;
+  uint64_t active_ms = 0;
+  std::string last_command;
+
+  std::shared_ptr<Tenant> tenant;  // null: not authenticated yet
+  Caller caller{Role::read, {}};
+  std::string user = "default";
+
+  uint32_t database = 0;
+  int protocol = 2;
+  bool closing = false;     // after what is to be sent
+  bool no_reply = false;    // CLIENT REPLY OFF
+  bool skip_reply = false;  // CLIENT REPLY SKIP: of the next command
+
+  bool in_multi = false;
+  bool multi_failed = false;  // EXEC will refuse
+  std::vector<QueuedCommand> queue;
+  // What it watches; the flag is set, by any thread, when one of them changes.
+  struct Watched {
+    uint32_t database;
+    Bytes name;
+    Bytes stored_key;
+    uint64_t expire_ms;  // when it was watched; 0: never, or it was not there
+  };
+  std::vector<Watched> watched;
+  WatchFlag watch_flag;
+};
+
+}  // namespace trellis
