@@ -20,6 +20,12 @@ Status RedisServer::greet(Session& session, bool is_local) {
   return {};
 }
 
+void RedisServer::leave(Session& session) {
+  for (const Session::Watched& watched : session.watched)
+    watches_.remove(watched.stored_key, session.watch_flag);
+  session.watched.clear();
+}
+
 Status RedisServer::authenticate(Session& session, ByteView user, ByteView secret) {
   // Names have no dot, so that what follows one is the user.
   std::string_view keyspace = user.substr(0, user.find('.'));

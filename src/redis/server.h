@@ -1,6 +1,8 @@
 // What all Redis sessions of a process share.
 #pragma once
 
+#include <atomic>
+
 #include "redis/session.h"
 #include "redis/versions.h"
 #include "redis/watch.h"
@@ -34,6 +36,10 @@ class RedisServer {
   // WRONGPASS. What the session was before stays if it fails.
   Status authenticate(Session& session, ByteView user, ByteView secret);
 
+  // The connection is gone.
+  void leave(Session& session);
+  uint64_t next_client_id() { return ++client_ids_; }
+
   Keyspaces& keyspaces() { return keyspaces_; }
   const MapHandle& map() const { return keyspaces_.map(); }
   Versions& versions() { return versions_; }
@@ -45,6 +51,7 @@ class RedisServer {
   const RedisOptions options_;
   Versions versions_;
   WatchTable watches_;
+  std::atomic<uint64_t> client_ids_{0};
 };
 
 }  // namespace trellis

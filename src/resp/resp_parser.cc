@@ -1,0 +1,194 @@
+#include "resp/resp_parser.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <optional>
+
+namespace trellis {
+namespace {
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+// A byte of a word in double quotes, which may be escaped; moves `at` behind it.
+char take_quoted(ByteView line, size_t& at) {
+  if (line[at] != '\\' || at + 1 >= line.size()) return line[at++];
+  if (line[at + 1] == 'x' && at + 3 < line.size() && hex_digit(line[at + 2]) >= 0 &&
+      hex_digit(line[at + 3]) >= 0) {
+    const int byte = hex_digit(line[at + 2]) * 16 + hex_digit(line[at + 3]);
+    at += 4;
+    return static_cast<char>(byte);
+  }
+  const char c = line[at + 1];
+  at += 2;
+  switch (c) {
+    case 'n': return '\n';
+    case 'r': return '\r';
+    case 't': return '\t';
+    case 'b': return '\b';
+    case 'a': return '\a';
+    default: return c;
+  }
+}
+
+// One word from `at` on. False: a quote is not closed, or something follows it at once.
+bool take_word(ByteView line, size_t& at, Bytes& word) {
+  while (at < line.size() && !is_blank(line[at])) {
+    const char quote = line[at];
+    if (quote != '"' && quote != '\'') {
+      word.push_back(line[at++]);
+      continue;
+    }
+    at++;
+    for (;;) {
+      if (at >= line.size()) return false;
+      if (line[at] == quote) break;
+      if (quote == '"') {
+        word.push_back(take_quoted(line, at));
+      } else if (line[at] == '\\' && at + 1 < line.size() && line[at + 1] == '\'') {
+        word.push_back('\'');
+        at += 2;
+      } else {
+        word.push_back(line[at++]);
+      }
+    }
+    at++;
+    if (at < line.size() && !is_blank(line[at])) return false;
+  }
+  return true;
+}
+
+std::optional<std::vector<Bytes>> split_line(ByteView line) {
+  std::vector<Bytes> words;
+  for (size_t at = 0;;) {
+    while (at < line.size() && is_blank(line[at])) at++;
+    if (at == line.size()) return words;
+    if (!take_word(line, at, words.emplace_back())) return std::nullopt;
+  }
+}
+
+}  // namespace
+
+RespParser::Step RespParser::fail(std::string text) {
+  error_ = "Protocol error: " + std::move(text);
+  is_done_ = true;
+  return Step::error;
+}
+
+RespParser::Step RespParser::next(ByteView input, const RespLimits& limits) {
+  if (is_done_) {
+    *this = {};
+    is_done_ = false;
+  }
+  wanted_ = 1;
+  if (input.empty()) return Step::more;
+  if (!is_started_) {
+    is_started_ = true;
+    is_array_ = input[0] == '*';
+  }
+  const Step step = is_array_ ? next_array(input, limits) : next_line(input, limits);
+  is_done_ = step != Step::more;
+  return step;
+}
+
+RespParser::Step RespParser::next_line(ByteView input, const RespLimits& limits) {
+  const size_t end = input.find('\n');
+  if (end == ByteView::npos) {
+    if (input.size() > limits.line_bytes_max) return fail("too big inline request");
+    wanted_ = input.size() + 1;
+    return Step::more;
+  }
+  at_ = end + 1;
+  ByteView line = input.substr(0, end);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  auto words = split_line(line);
+  if (!words) return fail("unbalanced quotes in request");
+  words_ = std::move(*words);
+  return words_.empty() ? Step::nothing : Step::command;
+}
+
+RespParser::Step RespParser::take_number(ByteView input, const char* too_long, const char* bad,
+                                         int64_t& number) {
+  constexpr size_t digits_max = 64 * 1024;  // as Redis: what is longer is no number
+  const size_t end = input.find('\r', at_ + 1);
+  if (end == ByteView::npos || end + 1 >= input.size()) {
+    if (end == ByteView::npos && input.size() - at_ > digits_max) return fail(too_long);
+    wanted_ = input.size() + 1;
+    return Step::more;
+  }
+  const ByteView text = input.substr(at_ + 1, end - at_ - 1);
+  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || last != text.data() + text.size()) return fail(bad);
+  at_ = end + 2;
+  return Step::command;
+}
+
+RespParser::Step RespParser::take_count(ByteView input, const RespLimits& limits) {
+  int64_t count = 0;
+  const Step step =
+      take_number(input, "too big mbulk count string", "invalid multibulk length", count);
+  if (step != Step::command) return step;
+  if (count > static_cast<int64_t>(RespLimits().args_max)) return fail("invalid multibulk length");
+  if (count > static_cast<int64_t>(limits.args_max))
+    return fail("unauthenticated multibulk length");
+  if (count <= 0) return Step::nothing;
+  args_left_ = count;
+  // Whoever only says so many has not sent them.
+  spans_.reserve(std::min<size_t>(static_cast<size_t>(count), 1'024));
+  return Step::command;
+}
+
+RespParser::Step RespParser::next_array(ByteView input, const RespLimits& limits) {
+  if (args_left_ < 0) {
+    const Step step = take_count(input, limits);
+    if (step != Step::command) return step;
+  }
+  while (args_left_ > 0) {
+    if (bulk_bytes_ < 0) {
+      if (at_ >= input.size()) {
+        wanted_ = at_ + 1;
+        return Step::more;
+      }
+      if (input[at_] != '$') return fail(fmt::format("expected '$', got '{}'", input[at_]));
+      const Step step =
+          take_number(input, "too big bulk count string", "invalid bulk length", bulk_bytes_);
+      if (step != Step::command) {
+        bulk_bytes_ = -1;
+        return step;
+      }
+      if (bulk_bytes_ < 0) return fail("invalid bulk length");
+      if (bulk_bytes_ > static_cast<int64_t>(limits.bulk_bytes_max)) {
+        const bool is_stranger = limits.args_max < RespLimits().args_max;
+        return fail(is_stranger ? "unauthenticated bulk length" : "invalid bulk length");
+      }
+    }
+    const auto size = static_cast<size_t>(bulk_bytes_);
+    if (input.size() < at_ + size + 2) {
+      wanted_ = at_ + size + 2;
+      return Step::more;
+    }
+    spans_.push_back({at_, size});
+    at_ += size + 2;
+    bulk_bytes_ = -1;
+    args_left_--;
+  }
+  return Step::command;
+}
+
+std::vector<ByteView> RespParser::args(ByteView input) const {
+  if (!is_array_) return {words_.begin(), words_.end()};
+  std::vector<ByteView> args;
+  args.reserve(spans_.size());
+  for (const Span& span : spans_) args.push_back(input.substr(span.offset, span.size));
+  return args;
+}
+
+}  // namespace trellis
