@@ -9,6 +9,19 @@
 #include "base/log.h"
 
 namespace trellis {
+namespace {
+
+void run_all(const std::vector<std::function<void()>>& functions) {
+  for (const std::function<void()>& function : functions) {
+    try {
+      function();
+    } catch (const std::exception& error) {  // the others must run all the same
+      log_error("an event handler threw", {{"what", error.what()}});
+    }
+  }
+}
+
+}  // namespace
 
 void Mailbox::post(std::function<void()> function) {
   const std::lock_guard lock(mutex_);
@@ -24,13 +37,7 @@ void Mailbox::run() {
     const std::lock_guard lock(mutex_);
     functions.swap(queue_);
   }
-  for (const std::function<void()>& function : functions) {
-    try {
-      function();
-    } catch (const std::exception& error) {  // the others must run all the same
-      log_error("an event handler threw", {{"what", error.what()}});
-    }
-  }
+  run_all(functions);
 }
 
 void Mailbox::close() {
@@ -102,6 +109,19 @@ void EventLoop::remove(LoopMember& member) {
     members_[index]->index_ = index;
   }
   members_.pop_back();
+}
+
+// A wait for events queues the handlers of all sockets that it found ready, so what is posted by
+// one of them runs behind the last.
+void EventLoop::at_end_of_turn(std::function<void()> function) {
+  if (at_end_of_turn_.empty()) boost::asio::post(io_, [this] { end_turn(); });
+  at_end_of_turn_.push_back(std::move(function));
+}
+
+void EventLoop::end_turn() {
+  ending_.swap(at_end_of_turn_);
+  run_all(ending_);
+  ending_.clear();
 }
 
 // From the end, because a member may remove itself and the last one takes its place.

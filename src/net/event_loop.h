@@ -12,14 +12,16 @@
 #include <thread>
 #include <vector>
 
+#include "net/loop_poster.h"
+
 namespace trellis {
 
 // Functions for a loop to run, from any thread. Shared by all that may post, some of whom outlive
 // the loop: after close() a function is destroyed instead.
-class Mailbox : public std::enable_shared_from_this<Mailbox> {
+class Mailbox final : public LoopPoster, public std::enable_shared_from_this<Mailbox> {
  public:
   explicit Mailbox(boost::asio::io_context& io) : io_(&io) {}
-  void post(std::function<void()> function);
+  void post(std::function<void()> function) override;
   void close();
 
  private:
@@ -61,9 +63,12 @@ class EventLoop {
   void add(std::shared_ptr<LoopMember> member);
   void remove(LoopMember& member);
   void for_each(void (LoopMember::*action)());
+  // Runs it after the handlers of all that is ready now.
+  void at_end_of_turn(std::function<void()> function);
 
  private:
   void run();
+  void end_turn();
   void sweep_later();
 
   boost::asio::io_context io_{1};
@@ -72,6 +77,8 @@ class EventLoop {
   boost::asio::steady_timer timer_;
   const uint32_t sweep_ms_;
   std::vector<std::shared_ptr<LoopMember>> members_;
+  std::vector<std::function<void()>> at_end_of_turn_;
+  std::vector<std::function<void()>> ending_;  // those that run: kept for its memory
   std::thread thread_;
 };
 

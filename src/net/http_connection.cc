@@ -57,13 +57,12 @@ Result<HttpMetrics> HttpMetrics::make(Registry& registry) {
   TRY_ASSIGN(const Counter sent_bytes,
              registry.counter("trellis_http_sent_bytes_total", "Bytes written."));
   return HttpMetrics{{status_1xx, status_2xx, status_3xx, status_4xx, status_5xx},
-                     connections,
                      duration_us,
-                     received_bytes,
-                     sent_bytes};
+                     {connections, received_bytes, sent_bytes}};
 }
 
-HttpConnection::HttpConnection(ConnectionContext& context, ConnectionDriver& driver, HttpPeer peer)
+HttpConnection::HttpConnection(ConnectionContext& context, ConnectionDriver& driver,
+                               StreamPeer peer)
     : context_(context),
       driver_(driver),
       peer_(std::make_shared<const std::string>(std::move(peer.address))) {
@@ -116,7 +115,7 @@ void HttpConnection::woken(uint64_t stream) {
   advance();
 }
 
-void HttpConnection::refuse(const HttpProblem& problem) { fail(problem); }
+void HttpConnection::refuse() { fail({503, "too many connections: try again soon"}); }
 
 void HttpConnection::stop() {
   is_stopping_ = true;

@@ -1,5 +1,5 @@
 // One HTTP/1 connection without its socket: bytes go in, bytes come out, and events in between move
-// it on. Whoever owns the socket (http_session.h), or a test that has none, drives it:
+// it on. Whoever owns the socket (stream_server.h), or a test that has none, drives it:
 //
 //   read into input_space(), tell received(); at the end of input tell received_end()
 //   write from output(), tell sent()
@@ -31,15 +31,14 @@
 #include "net/http_parser.h"
 #include "net/http_server.h"
 #include "net/input_buffer.h"
+#include "net/stream_server.h"
 
 namespace trellis {
 
 struct HttpMetrics {
   std::array<Counter, 5> requests;  // 1xx to 5xx
-  Gauge connections;
   Histogram duration_us;
-  Counter received_bytes;
-  Counter sent_bytes;
+  StreamMetrics streams;
 
   static Result<HttpMetrics> make(Registry& registry);
 };
@@ -66,45 +65,34 @@ class ConnectionDriver {
   virtual std::shared_ptr<WakeTarget> wake_target(uint64_t stream) = 0;
 };
 
-struct HttpPeer {
-  std::string address;  // "127.0.0.1:51234"
-  bool is_loopback = false;
-  bool secure = false;
-};
-
-class HttpConnection {
+class HttpConnection : public StreamConnection {
  public:
-  HttpConnection(ConnectionContext& context, ConnectionDriver& driver, HttpPeer peer);
-  ~HttpConnection();
+  HttpConnection(ConnectionContext& context, ConnectionDriver& driver, StreamPeer peer);
+  ~HttpConnection() override;
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  // Where to read to; empty: not now. Stays where it is until the next call, which must not come
-  // while a read is pending.
-  std::span<char> input_space();
-  void received(size_t bytes);
-  void received_end();
+  std::span<char> input_space() override;
+  void received(size_t bytes) override;
+  void received_end() override;
 
-  OutputQueue& output() { return output_; }
-  void sent();
+  OutputQueue& output() override { return output_; }
+  void sent() override;
 
   void worked();
   void woken(uint64_t stream);
 
-  // Answers with an error, whatever came in, and closes.
-  void refuse(const HttpProblem& problem);
-  // Finishes what is there, ends a stream that waits, and closes.
-  void stop();
-  // Forgets everything: the other side is gone.
-  void abandon();
+  void refuse() override;
+  void stop() override;  // also ends a stream that waits
+  void abandon() override;
 
-  // `unsent_bytes`: of what was taken from output(), how much the kernel still holds.
-  void tick(size_t unsent_bytes);
+  void tick(size_t unsent_bytes) override;
 
-  // Nothing is asked and nothing to be sent.
-  bool is_idle() const { return state_ == State::head && input_.empty() && output_.empty(); }
-  bool is_over() const { return state_ == State::over; }
-  bool is_broken() const { return is_broken_; }
+  bool is_idle() const override {
+    return state_ == State::head && input_.empty() && output_.empty();
+  }
+  bool is_over() const override { return state_ == State::over; }
+  bool is_broken() const override { return is_broken_; }
 
  private:
   enum class State : uint8_t {

@@ -14,10 +14,6 @@
 namespace trellis {
 namespace {
 
-// Copying so little costs less than one more segment.
-constexpr size_t copied_bytes_max = 16 * 1024;
-constexpr size_t segment_bytes = 4 * 1024;
-
 void append_number(Bytes& out, uint64_t number, int base = 10) {
   std::array<char, 24> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, base).ptr;
@@ -37,63 +33,6 @@ bool is_value(std::string_view value) {
 }
 
 }  // namespace
-
-Bytes& OutputQueue::open_segment(size_t bytes) {
-  if (!is_last_open_ || segments_.back().size() + bytes > copied_bytes_max + segment_bytes) {
-    segments_.emplace_back().reserve(std::max(bytes, segment_bytes));
-    is_last_open_ = true;
-  }
-  return segments_.back();
-}
-
-void OutputQueue::append(ByteView bytes) {
-  open_segment(bytes.size()).append(bytes);
-  size_ += bytes.size();
-}
-
-void OutputQueue::append_body(Bytes&& body) {
-  if (body.size() <= copied_bytes_max) return append(body);
-  size_ += body.size();
-  segments_.push_back(std::move(body));
-  is_last_open_ = false;
-}
-
-size_t OutputQueue::peek(std::span<ByteView> views) {
-  size_t count = 0;
-  for (const Bytes& segment : segments_) {
-    if (count == views.size()) break;
-    views[count] = segment;
-    if (count == 0) views[0].remove_prefix(front_consumed_);
-    if (!views[count].empty()) ++count;
-  }
-  is_last_open_ = false;
-  return count;
-}
-
-void OutputQueue::consume(size_t bytes) {
-  ASSERT(bytes <= size_);
-  size_ -= bytes;
-  consumed_ += bytes;
-  front_consumed_ += bytes;
-  while (!segments_.empty() && front_consumed_ >= segments_.front().size()) {
-    Bytes& front = segments_.front();
-    front_consumed_ -= front.size();
-    if (segments_.size() == 1 && front.capacity() <= 2 * copied_bytes_max) {
-      front.clear();  // its memory serves the next response
-      is_last_open_ = true;
-      return;
-    }
-    segments_.pop_front();
-  }
-  if (segments_.empty()) is_last_open_ = false;
-}
-
-void OutputQueue::clear() {
-  segments_.clear();
-  front_consumed_ = 0;
-  size_ = 0;
-  is_last_open_ = false;
-}
 
 std::string_view DateText::at(uint64_t unix_ms) {
   if (unix_ms / 1000 != second_) {

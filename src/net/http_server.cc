@@ -3,249 +3,147 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ip/v6_only.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
+#include <atomic>
 #include <exception>
-#include <latch>
-#include <mutex>
-#include <thread>
 #include <utility>
 
-#include "base/log.h"
-#include "net/http_session.h"
-#include "net/tls_context.h"
+#include "net/http_connection.h"
+#include "net/http_exchange.h"
+#include "net/wake_target.h"
+#include "net/worker_pool.h"
 
 namespace trellis {
 namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
-using boost::system::error_code;
-
-// Connections over the limit are told so, but not any number of them at once.
-constexpr size_t refused_max = 64;
 constexpr size_t header_bytes_least = 256;
-constexpr auto accept_pause = std::chrono::milliseconds(100);
 
-std::string to_text(const tcp::endpoint& endpoint) {
-  const asio::ip::address address = endpoint.address();
-  return address.is_v6() ? fmt::format("[{}]:{}", address.to_string(), endpoint.port())
-                         : fmt::format("{}:{}", address.to_string(), endpoint.port());
-}
+// Leads from a Waker to its stream, if that is still there.
+class StreamWaker final : public WakeTarget, public std::enable_shared_from_this<StreamWaker> {
+ public:
+  StreamWaker(std::shared_ptr<LoopPoster> poster, HttpConnection& connection, uint64_t stream)
+      : poster_(std::move(poster)), connection_(connection), stream_(stream) {}
 
-// IPv4 clients of a socket for both are seen as what they are.
-tcp::endpoint unmapped(const tcp::endpoint& endpoint) {
-  const asio::ip::address address = endpoint.address();
-  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return endpoint;
-  return {asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()), endpoint.port()};
-}
-
-Error cannot_listen(const HttpListener& listener, const error_code& error) {
-  return {Code::unavailable,
-          fmt::format("cannot listen on {}:{}: {}", listener.host, listener.port, error.message())};
-}
-
-Status listen(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, error_code& error) {
-  const auto failed = [&error] { return Error{Code::unavailable, error.message()}; };
-  if (acceptor.open(endpoint.protocol(), error)) return failed();
-  if (acceptor.set_option(tcp::acceptor::reuse_address(true), error)) return failed();
-  if (endpoint.address().is_v6() && endpoint.address().is_unspecified()) {
-    if (acceptor.set_option(asio::ip::v6_only(false), error)) return failed();
+  void wake() override {
+    if (is_posted_.exchange(true)) return;
+    poster_->post([self = shared_from_this()] {
+      self->is_posted_ = false;  // before the stream looks: what is told later is posted again
+      self->connection_.woken(self->stream_);
+    });
   }
-  if (acceptor.bind(endpoint, error)) return failed();
-  if (acceptor.listen(tcp::acceptor::max_listen_connections, error)) return failed();
-  return {};
-}
+
+ private:
+  const std::shared_ptr<LoopPoster> poster_;
+  HttpConnection& connection_;  // there whenever the poster runs something
+  const uint64_t stream_;
+  std::atomic<bool> is_posted_{false};
+};
+
+class HttpDriver final : public ConnectionDriver {
+ public:
+  HttpDriver(StreamDriver& stream, WorkerPool& workers, HttpConnection& connection)
+      : stream_(stream), workers_(workers), connection_(connection) {}
+
+  void offload(std::function<void()> job) override {
+    workers_.submit([this, poster = stream_.poster(), job = std::move(job)]() mutable {
+      job();
+      job = nullptr;
+      poster->post([this] { connection_.worked(); });  // only if we are still there
+    });
+  }
+
+  void dispose(std::shared_ptr<Exchange> exchange) override {
+    workers_.submit([exchange = std::move(exchange)]() mutable { exchange.reset(); });
+  }
+
+  std::shared_ptr<WakeTarget> wake_target(uint64_t stream) override {
+    return std::make_shared<StreamWaker>(stream_.poster(), connection_, stream);
+  }
+
+ private:
+  StreamDriver& stream_;
+  WorkerPool& workers_;
+  HttpConnection& connection_;
+};
+
+// A base, so that it outlives the connection, which may use it to its end.
+struct HttpDriverHolder {
+  HttpDriver driver;
+};
+
+class DrivenHttpConnection final : private HttpDriverHolder, public HttpConnection {
+ public:
+  DrivenHttpConnection(ConnectionContext& context, StreamDriver& stream, WorkerPool& workers,
+                       StreamPeer peer)
+      : HttpDriverHolder{{stream, workers, *this}},
+        HttpConnection(context, driver, std::move(peer)) {}
+};
+
+class HttpProtocol final : public StreamProtocol {
+ public:
+  HttpProtocol(ConnectionContext context, WorkerPool& workers)
+      : context_(std::move(context)), workers_(workers) {}
+
+  std::unique_ptr<StreamConnection> make_connection(StreamDriver& driver,
+                                                    StreamPeer peer) override {
+    return std::make_unique<DrivenHttpConnection>(context_, driver, workers_, std::move(peer));
+  }
+
+ private:
+  ConnectionContext context_;
+  WorkerPool& workers_;
+};
 
 }  // namespace
 
 struct HttpServer::Impl {
-  // A listening socket. Its events run on the first loop.
-  struct Listener {
-    Listener(Impl& impl, bool with_tls)
-        : server(impl),
-          acceptor(impl.loops.front()->loop.io()),
-          pause(impl.loops.front()->loop.io()),
-          has_tls(with_tls) {}
-
-    Status open(const HttpListener& options);
-    void accept();
-    void accepted(SessionLoop& loop, LoopSocket socket);
-    void close();
-
-    Impl& server;
-    tcp::acceptor acceptor;
-    asio::steady_timer pause;
-    tcp::endpoint peer;  // of the connection that is being accepted
-    const bool has_tls;
-    uint16_t port = 0;
-  };
-
   Impl(Router&& routes, HttpServerOptions&& given, Clock& time)
       : router(std::move(routes)),
         options(std::move(given)),
         clock(time),
         budget(options.buffered_bytes_max),
-        workers(std::max(options.workers, 1U)),
-        services{options, clock, workers, count, nullptr} {}
+        workers(std::max(options.workers, 1U)) {}
 
   Status start();
   void stop();
-  SessionLoop& next_loop() { return *loops[next_loop_index++ % loops.size()]; }
-  // Runs it on each loop's own thread, and waits.
-  void on_each_loop(const std::function<void(SessionLoop&)>& function);
 
   const Router router;
   const HttpServerOptions options;
   Clock& clock;
   BodyBudget budget;
   std::optional<HttpMetrics> metrics;
-  ConnectionCount count;
   WorkerPool workers;
-  SessionServices services;
-  std::unique_ptr<TlsContext> tls;  // the first loop's
-  std::vector<std::unique_ptr<SessionLoop>> loops;
-  std::vector<std::unique_ptr<Listener>> listeners;
-  size_t next_loop_index = 0;  // the first loop's
-  std::mutex stopping;
-  bool is_stopped = false;
+  std::unique_ptr<StreamServer> streams;
 };
 
-Status HttpServer::Impl::Listener::open(const HttpListener& options) {
-  error_code error;
-  std::vector<tcp::endpoint> endpoints;
-  if (options.host.empty() || options.host == "*") {
-    // Both kinds of addresses with one socket; a machine without IPv6 has only the other.
-    endpoints = {{tcp::v6(), options.port}, {tcp::v4(), options.port}};
-  } else {
-    tcp::resolver resolver(acceptor.get_executor());
-    const auto results = resolver.resolve(options.host, fmt::format("{}", options.port),
-                                          tcp::resolver::passive, error);
-    if (error) return cannot_listen(options, error);
-    for (const auto& result : results) endpoints.push_back(result.endpoint());
-  }
-  error = asio::error::host_not_found;
-  for (const tcp::endpoint& endpoint : endpoints) {
-    if (listen(acceptor, endpoint, error).has_value()) {
-      port = acceptor.local_endpoint(error).port();
-      return {};
-    }
-    error_code ignored;
-    acceptor.close(ignored);
-  }
-  return cannot_listen(options, error);
-}
-
-void HttpServer::Impl::Listener::accept() {
-  SessionLoop& loop = server.next_loop();
-  acceptor.async_accept(
-      loop.loop.io(), peer, [this, &loop](const error_code& error, LoopSocket socket) {
-        if (!acceptor.is_open()) return;
-        try {
-          if (!error) accepted(loop, std::move(socket));
-        } catch (const std::exception& failure) {  // no memory, say: the next one may have it
-          log_error("cannot take a connection", {{"port", port}, {"what", failure.what()}});
-          server.count.remove();
-        }
-        if (!error || error == asio::error::connection_aborted) return accept();
-        // Out of descriptors, most likely: that passes, and trying at once would only spin.
-        log_warn("cannot accept a connection", {{"port", port}, {"error", error.message()}});
-        pause.expires_after(accept_pause);
-        pause.async_wait([this](const error_code& cancelled) {
-          if (!cancelled && acceptor.is_open()) accept();
-        });
-      });
-}
-
-void HttpServer::Impl::Listener::accepted(SessionLoop& loop, LoopSocket socket) {
-  const size_t connections = server.count.add();
-  const size_t connections_max = server.options.connections_max;
-  const bool is_over = connections > connections_max;
-  error_code ignored;
-  // A refusal over TLS would cost a handshake.
-  if (is_over && (has_tls || connections > connections_max + refused_max)) {
-    socket.close(ignored);
-    server.count.remove();
-    return;
-  }
-  socket.set_option(tcp::no_delay(true), ignored);
-  const tcp::endpoint from = unmapped(peer);
-  AcceptedSocket session{
-      .socket = std::move(socket),
-      .peer = {to_text(from), from.address().is_loopback(), has_tls},
-      .tls = has_tls ? server.tls->current() : nullptr,
-      .refusal = std::nullopt,
-  };
-  if (is_over) session.refusal = HttpProblem{503, "too many connections: try again soon"};
-  start_session(loop, std::move(session));
-}
-
-void HttpServer::Impl::Listener::close() {
-  error_code ignored;
-  acceptor.close(ignored);
-  pause.cancel();
-}
-
 Status HttpServer::Impl::start() {
-  if (options.listeners.empty()) return Error{Code::invalid, "no address to listen on"};
   if (options.header_bytes_max < header_bytes_least) {
     return Error{Code::invalid, fmt::format("header_bytes_max is under {}", header_bytes_least)};
   }
-  if (options.tls.has_value()) {
-    TRY_ASSIGN(tls, TlsContext::load(*options.tls, clock));
-  }
+  StreamServerOptions stream_options{
+      .listeners = options.listeners,
+      .loops = options.loops,
+      .connections_max = options.connections_max,
+      .open_ms = options.header_ms,
+      .stop_ms = options.stop_ms,
+      .sweep_ms = options.sweep_ms,
+      .tls = options.tls,
+      .alpn = "http/1.1",
+  };
   if (options.metrics != nullptr) {
     TRY_ASSIGN(metrics, HttpMetrics::make(*options.metrics));
-    services.metrics = &*metrics;
+    stream_options.metrics = metrics->streams;
   }
-  const unsigned loop_count =
-      options.loops > 0 ? options.loops : std::max(std::thread::hardware_concurrency(), 1U);
-  for (unsigned i = 0; i < loop_count; ++i) {
-    loops.push_back(std::make_unique<SessionLoop>(
-        options.sweep_ms, ConnectionContext{router, options, clock, budget, services.metrics},
-        services));
-  }
-  for (const HttpListener& listener : options.listeners) {
-    if (listener.tls && tls == nullptr) {
-      return Error{Code::invalid, "a listener with TLS needs a certificate and its key"};
-    }
-    listeners.push_back(std::make_unique<Listener>(*this, listener.tls));
-    TRY(listeners.back()->open(listener));
-  }
-  for (const std::unique_ptr<Listener>& listener : listeners) listener->accept();
-  for (const std::unique_ptr<SessionLoop>& loop : loops) loop->loop.start();
+  const auto make_protocol = [this](StreamLoop&) {
+    return std::make_unique<HttpProtocol>(
+        ConnectionContext{router, options, clock, budget, metrics ? &*metrics : nullptr}, workers);
+  };
+  TRY_ASSIGN(streams, StreamServer::start(make_protocol, std::move(stream_options), clock));
   return {};
 }
 
-void HttpServer::Impl::on_each_loop(const std::function<void(SessionLoop&)>& function) {
-  std::latch done(static_cast<ptrdiff_t>(loops.size()));
-  for (const std::unique_ptr<SessionLoop>& loop : loops) {
-    loop->loop.mailbox()->post([&] {
-      function(*loop);
-      done.count_down();
-    });
-  }
-  done.wait();
-}
-
 void HttpServer::Impl::stop() {
-  const std::lock_guard lock(stopping);
-  if (std::exchange(is_stopped, true)) return;
-  // First the listeners, so that every connection that will ever be is there for the next step.
-  on_each_loop([this](SessionLoop& loop) {
-    if (&loop != loops.front().get()) return;
-    for (const std::unique_ptr<Listener>& listener : listeners) listener->close();
-  });
-  on_each_loop([](SessionLoop& loop) { loop.loop.for_each(&LoopMember::stop); });
-  if (!count.wait_for_none(options.stop_ms)) {
-    log_warn("requests did not finish in time and are broken off",
-             {{"connections", count.value()}, {"stop_ms", options.stop_ms}});
-    on_each_loop([](SessionLoop& loop) { loop.loop.for_each(&LoopMember::abort); });
-  }
-  workers.stop();
-  for (const std::unique_ptr<SessionLoop>& loop : loops) loop->loop.finish();
+  streams->stop();
+  workers.stop();  // waits for handlers whose connections were broken off
 }
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -254,20 +152,17 @@ HttpServer::~HttpServer() { stop(); }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(Router router, HttpServerOptions options,
                                                       Clock& clock) {
-  auto impl = std::make_unique<Impl>(std::move(router), std::move(options), clock);
+  std::unique_ptr<Impl> impl;
   try {
-    TRY(impl->start());
-  } catch (const std::exception& error) {  // no threads or descriptors left
+    impl = std::make_unique<Impl>(std::move(router), std::move(options), clock);
+  } catch (const std::exception& error) {  // no threads left
     return Error{Code::unavailable, fmt::format("cannot start the HTTP server: {}", error.what())};
   }
+  TRY(impl->start());
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
-std::vector<uint16_t> HttpServer::ports() const {
-  std::vector<uint16_t> ports;
-  for (const auto& listener : impl_->listeners) ports.push_back(listener->port);
-  return ports;
-}
+std::vector<uint16_t> HttpServer::ports() const { return impl_->streams->ports(); }
 
 const Router& HttpServer::router() const { return impl_->router; }
 

@@ -29,24 +29,12 @@
 #include "base/result.h"
 #include "net/http_types.h"
 #include "net/router.h"
+#include "net/stream_server.h"
 
 namespace trellis {
 
-struct HttpListener {
-  std::string host = {};  // an address or a name; "" for all addresses of the machine
-  uint16_t port = 0;      // 0: any free one, see HttpServer::ports()
-  bool tls = false;       // needs HttpServerOptions::tls
-};
-
-// PEM files: the certificate with its chain, and its key. When they change they are loaded again
-// within a second of the next connection; while they do not load, the old ones stay.
-struct TlsFiles {
-  std::string cert;
-  std::string key;
-};
-
 struct HttpServerOptions {
-  std::vector<HttpListener> listeners = {};
+  std::vector<StreamListener> listeners = {};
   unsigned loops = 0;  // 0: as many as the machine has cores
   unsigned workers = 8;
   size_t header_bytes_max = 16 * 1024;  // request line and header; more is 414 or 431

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "base/assert.h"
 #include "base/log.h"
 
 namespace trellis {
@@ -30,19 +31,23 @@ std::string stamp_of(const TlsFiles& files) {
 
 // Of the protocols that a client offers, takes the one that is spoken here.
 int select_protocol(SSL*, const unsigned char** out, unsigned char* out_size,
-                    const unsigned char* in, unsigned in_size, void*) {
-  static constexpr unsigned char ours[] = "\x08http/1.1";
+                    const unsigned char* in, unsigned in_size, void* argument) {
+  const std::string& ours = *static_cast<const std::string*>(argument);
   unsigned char* selected = nullptr;
-  if (SSL_select_next_proto(&selected, out_size, ours, sizeof(ours) - 1, in, in_size) !=
-      OPENSSL_NPN_NEGOTIATED) {
+  if (SSL_select_next_proto(
+          &selected, out_size, reinterpret_cast<const unsigned char*>(ours.data()),
+          static_cast<unsigned>(ours.size()), in, in_size) != OPENSSL_NPN_NEGOTIATED) {
     return SSL_TLSEXT_ERR_NOACK;
   }
   *out = selected;
   return SSL_TLSEXT_ERR_OK;
 }
 
-Result<std::shared_ptr<ssl::context>> load_context(const TlsFiles& files) {
+Result<std::shared_ptr<ssl::context>> load_context(const TlsFiles& files, std::string& alpn) {
   TRY_ASSIGN(std::shared_ptr<ssl::context> context, make_tls_context(true));
+  if (!alpn.empty()) {
+    SSL_CTX_set_alpn_select_cb(context->native_handle(), select_protocol, &alpn);
+  }
   ErrorCode error;
   context->use_certificate_chain_file(files.cert, error);
   if (error) {
@@ -75,16 +80,22 @@ Result<std::shared_ptr<ssl::context>> make_tls_context(bool is_server) {
   // A renegotiation costs the server much and the client little.
   SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);  // idle connections hold no buffers
-  if (is_server) SSL_CTX_set_alpn_select_cb(native, select_protocol, nullptr);
   return context;
 }
 
-Result<std::unique_ptr<TlsContext>> TlsContext::load(TlsFiles files, Clock& clock) {
-  std::unique_ptr<TlsContext> tls(new TlsContext(std::move(files), clock));
+TlsContext::TlsContext(TlsFiles files, std::string_view alpn, Clock& clock)
+    : files_(std::move(files)), clock_(clock) {
+  ASSERT(alpn.size() <= UINT8_MAX);
+  if (!alpn.empty()) alpn_.append(1, static_cast<char>(alpn.size())).append(alpn);
+}
+
+Result<std::unique_ptr<TlsContext>> TlsContext::load(TlsFiles files, std::string_view alpn,
+                                                     Clock& clock) {
+  std::unique_ptr<TlsContext> tls(new TlsContext(std::move(files), alpn, clock));
   // Before the files are read: a change in between is then seen as one.
   tls->stamp_ = stamp_of(tls->files_);
   tls->checked_at_us_ = clock.monotonic_us();
-  TRY_ASSIGN(tls->context_, load_context(tls->files_));
+  TRY_ASSIGN(tls->context_, load_context(tls->files_, tls->alpn_));
   return tls;
 }
 
@@ -101,7 +112,7 @@ void TlsContext::reload() {
   std::string stamp = stamp_of(files_);
   if (stamp == stamp_) return;
   stamp_ = std::move(stamp);  // also if it fails, so that each change is told once
-  Result<std::shared_ptr<ssl::context>> loaded = load_context(files_);
+  Result<std::shared_ptr<ssl::context>> loaded = load_context(files_, alpn_);
   if (loaded.has_value()) {
     context_ = std::move(*loaded);
     log_info("TLS certificate loaded again", {{"cert", files_.cert}});

@@ -6,25 +6,30 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "net/http_server.h"
+#include "net/stream_server.h"
 
 namespace trellis {
 
 class TlsContext {
  public:
-  static Result<std::unique_ptr<TlsContext>> load(TlsFiles files, Clock& clock);
+  // `alpn`: the protocol that is spoken, by its name in TLS; "": it has none.
+  static Result<std::unique_ptr<TlsContext>> load(TlsFiles files, std::string_view alpn,
+                                                  Clock& clock);
 
-  // For a new connection. One thread. Looks at the files at most once a second.
+  // For a new connection, which this outlives. One thread. Looks at the files at most once a
+  // second.
   std::shared_ptr<boost::asio::ssl::context> current();
 
  private:
-  TlsContext(TlsFiles files, Clock& clock) : files_(std::move(files)), clock_(clock) {}
+  TlsContext(TlsFiles files, std::string_view alpn, Clock& clock);
   void reload();
 
   const TlsFiles files_;
+  std::string alpn_;  // as TLS has it, with its length in front; "": none
   Clock& clock_;
   std::shared_ptr<boost::asio::ssl::context> context_;
   std::string stamp_;  // of the files that were last tried

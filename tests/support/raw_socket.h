@@ -1,5 +1,5 @@
-// A plain TCP client for tests that must control every byte. Waits for events, never for time; a
-// wait of 30 s is a failure.
+// A plain TCP or Unix client for tests that must control every byte. Waits for events, never for
+// time; a wait of 30 s is a failure.
 #pragma once
 
 #include <arpa/inet.h>
@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -28,16 +29,19 @@ class RawSocket {
     if (receive_buffer_bytes > 0) {
       ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes, sizeof(int));
     }
-    const timeval patience{.tv_sec = 30, .tv_usec = 0};
-    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     const int on = 1;
     ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    is_connected_ =
-        ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    connect(address);
+  }
+  explicit RawSocket(const std::string& unix_path) : fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    unix_path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    connect(address);
   }
   ~RawSocket() { close(); }
   RawSocket(const RawSocket&) = delete;
@@ -122,6 +126,14 @@ class RawSocket {
   }
 
  private:
+  template <class Address>
+  void connect(const Address& address) {
+    const timeval patience{.tv_sec = 30, .tv_usec = 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    is_connected_ =
+        ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  }
+
   std::string receive_new(size_t bytes_max) {
     std::string part(bytes_max, '\0');
     const ssize_t got = ::recv(fd_, part.data(), part.size(), 0);

@@ -2,27 +2,27 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include "base/clock.h"
 #include "net/event_loop.h"
-#include "net/http_connection.h"
-#include "net/http_exchange.h"
-#include "net/http_server.h"
-#include "net/router.h"
-#include "net/worker_pool.h"
+#include "net/stream_server.h"
 
 namespace trellis {
 
-// Names its executor, for one that could be any costs an allocation or two with each operation.
-using LoopSocket =
-    boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
+// Of TCP or Unix. Names its executor, for one that could be any costs an allocation or two with
+// each operation.
+using LoopSocket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol,
+                                                    boost::asio::io_context::executor_type>;
 
 // Open connections, counted by all loops.
 class ConnectionCount {
@@ -41,28 +41,34 @@ class ConnectionCount {
 
 // What the sessions of a server share. Outlives them.
 struct SessionServices {
-  const HttpServerOptions& options;
+  const StreamServerOptions& options;
   Clock& clock;
-  WorkerPool& workers;
   ConnectionCount& count;
-  const HttpMetrics* metrics;
 };
 
-// A loop and what its connections share.
-struct SessionLoop {
-  SessionLoop(uint32_t sweep_ms, ConnectionContext shared, const SessionServices& server)
-      : loop(sweep_ms), context(shared), services(server) {}
+// A loop and what its sessions share.
+class SessionLoop final : public StreamLoop {
+ public:
+  SessionLoop(const SessionServices& shared, const MakeStreamProtocol& make_protocol)
+      : services(shared), loop(shared.options.sweep_ms) {
+    protocol = make_protocol(*this);
+  }
 
-  EventLoop loop;
-  ConnectionContext context;
+  void at_end_of_turn(std::function<void()> function) override {
+    loop.at_end_of_turn(std::move(function));
+  }
+  std::shared_ptr<LoopPoster> poster() override { return loop.mailbox(); }
+
   const SessionServices& services;
+  std::unique_ptr<StreamProtocol> protocol;  // outlives the connections, which the loop keeps
+  EventLoop loop;
 };
 
 struct AcceptedSocket {
   LoopSocket socket;  // of the loop that will serve it
-  HttpPeer peer;
+  StreamPeer peer;
   std::shared_ptr<boost::asio::ssl::context> tls;  // none: plain
-  std::optional<HttpProblem> refusal;              // to be answered with this
+  bool is_refused = false;                         // is to be told so
 };
 
 // Makes a session of a socket that was just counted, and hands it to its loop. Any thread.

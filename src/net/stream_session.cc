@@ -1,9 +1,8 @@
-#include "net/http_session.h"
+#include "net/stream_session.h"
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
-#include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -11,55 +10,34 @@
 #include <chrono>
 #include <exception>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "base/log.h"
-#include "net/wake_target.h"
 
 namespace trellis {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 using boost::system::error_code;
 using TlsStream = asio::ssl::stream<LoopSocket>;
 
 constexpr size_t gathered_views_max = 16;
 constexpr size_t discarded_bytes_max = 16 * 1024;  // at a time
-// How long a closed connection is listened to. Closing with unread input would reset it, and the
-// other side could lose the response before reading it.
-constexpr uint64_t linger_us = 2'000'000;
-
-class Session;
-
-class StreamWaker final : public WakeTarget, public std::enable_shared_from_this<StreamWaker> {
- public:
-  StreamWaker(std::shared_ptr<Mailbox> mailbox, std::weak_ptr<Session> session, uint64_t stream)
-      : mailbox_(std::move(mailbox)), session_(std::move(session)), stream_(stream) {}
-  void wake() override;
-
- private:
-  const std::shared_ptr<Mailbox> mailbox_;
-  const std::weak_ptr<Session> session_;
-  const uint64_t stream_;
-  std::atomic<bool> is_posted_{false};
-};
+constexpr uint64_t us_per_ms = 1000;
 
 // All but reading, writing and closing, in which plain and TLS sockets differ.
 class Session : public LoopMember,
-                public ConnectionDriver,
+                public StreamDriver,
                 public std::enable_shared_from_this<Session> {
  public:
-  Session(SessionLoop& loop, HttpPeer peer, std::optional<HttpProblem> refusal)
-      : loop_(loop), refusal_(refusal), connection_(loop.context, *this, std::move(peer)) {}
+  Session(SessionLoop& loop, StreamPeer peer, bool is_refused)
+      : loop_(loop), peer_(std::move(peer)), is_refused_(is_refused) {}
 
   void start();
 
-  void offload(std::function<void()> job) override;
-  void dispose(std::shared_ptr<Exchange> exchange) override;
-  std::shared_ptr<WakeTarget> wake_target(uint64_t stream) override;
-  void woken(uint64_t stream);
+  void pump() override;
+  std::shared_ptr<LoopPoster> poster() override;
+  void run(const std::function<void()>& posted);
 
   void tick() override;
   void stop() override;
@@ -75,40 +53,53 @@ class Session : public LoopMember,
   virtual void close_socket(bool with_reset) = 0;
   virtual size_t unsent_bytes() = 0;
 
+  // Runs an event of the connection, then does what that wants. Whatever is thrown, no memory say,
+  // ends this connection only.
+  template <class Event>
+  void handle(Event&& event);
+  void advance();
+
   void opened();
   void has_read(const error_code& error, size_t bytes);
   void has_written(size_t bytes);
-  void pump();
   void close_now(bool with_reset);
-  std::span<char> discard_space();
-
-  // Runs an event of the connection. Whatever is thrown, no memory say, ends this connection only.
-  template <class Event>
-  void guard(Event&& event);
+  static std::span<char> discard_space();
 
   SessionLoop& loop_;
-  const std::optional<HttpProblem> refusal_;
-  HttpConnection connection_;
+  StreamPeer peer_;  // until the connection has it
+  const bool is_refused_;
+  std::unique_ptr<StreamConnection> connection_;  // none before start()
+  std::shared_ptr<LoopPoster> poster_;            // none before somebody asked
   Phase phase_ = Phase::opening;
   uint64_t phase_since_us_ = 0;
+  bool is_handling_ = false;
   bool is_reading_ = false;
   bool is_writing_ = false;
 };
 
-void StreamWaker::wake() {
-  if (is_posted_.exchange(true)) return;
-  mailbox_->post([self = shared_from_this()] {
-    self->is_posted_ = false;  // before the stream looks: what is told later is posted again
-    if (const std::shared_ptr<Session> session = self->session_.lock()) {
-      session->woken(self->stream_);
-    }
-  });
-}
+class SessionPoster final : public LoopPoster {
+ public:
+  SessionPoster(std::shared_ptr<Mailbox> mailbox, std::weak_ptr<Session> session)
+      : mailbox_(std::move(mailbox)), session_(std::move(session)) {}
+
+  void post(std::function<void()> function) override {
+    mailbox_->post([weak = session_, function = std::move(function)] {
+      if (const std::shared_ptr<Session> session = weak.lock()) session->run(function);
+    });
+  }
+
+ private:
+  const std::shared_ptr<Mailbox> mailbox_;
+  const std::weak_ptr<Session> session_;
+};
 
 template <class Event>
-void Session::guard(Event&& event) {
+void Session::handle(Event&& event) {
   try {
+    is_handling_ = true;
     event();
+    advance();
+    is_handling_ = false;
   } catch (const std::exception& error) {
     log_error("a connection failed", {{"what", error.what()}});
     close_now(true);
@@ -117,48 +108,43 @@ void Session::guard(Event&& event) {
 
 void Session::start() {
   loop_.loop.add(shared_from_this());
-  if (loop_.services.metrics != nullptr) loop_.services.metrics->connections.add(1);
-  phase_since_us_ = loop_.services.clock.monotonic_us();
-  guard([this] { open(); });
+  const SessionServices& services = loop_.services;
+  if (services.options.metrics.has_value()) services.options.metrics->connections.add(1);
+  phase_since_us_ = services.clock.monotonic_us();
+  handle([this] {
+    connection_ = loop_.protocol->make_connection(*this, std::move(peer_));
+    open();
+  });
 }
 
 void Session::opened() {
-  if (phase_ != Phase::opening) return;
   phase_ = Phase::open;
-  guard([this] {
-    if (refusal_.has_value()) connection_.refuse(*refusal_);
-    pump();
-  });
+  if (is_refused_) connection_->refuse();
 }
 
 void Session::has_read(const error_code& error, size_t bytes) {
   is_reading_ = false;
   if (phase_ == Phase::closed) return;
-  if (phase_ == Phase::closing) {
-    if (error) return close_now(false);
-    return guard([this] { pump(); });
-  }
+  if (phase_ == Phase::closing) return error ? close_now(false) : pump();
   if (error && error != asio::error::eof) return close_now(false);
-  guard([this, error, bytes] {
-    if (error) {
-      connection_.received_end();
-    } else {
-      if (loop_.services.metrics != nullptr) loop_.services.metrics->received_bytes.add(bytes);
-      connection_.received(bytes);
-    }
-    pump();
+  handle([this, error, bytes] {
+    if (error) return connection_->received_end();
+    const auto& metrics = loop_.services.options.metrics;
+    if (metrics.has_value()) metrics->received_bytes.add(bytes);
+    connection_->received(bytes);
   });
 }
 
 void Session::has_written(size_t bytes) {
-  if (loop_.services.metrics != nullptr) loop_.services.metrics->sent_bytes.add(bytes);
-  connection_.output().consume(bytes);
-  connection_.sent();
+  const auto& metrics = loop_.services.options.metrics;
+  if (metrics.has_value()) metrics->sent_bytes.add(bytes);
+  connection_->output().consume(bytes);
+  connection_->sent();
 }
 
 // Does what the connection wants now, after every event.
-void Session::pump() {
-  if (phase_ == Phase::closed) return;
+void Session::advance() {
+  if (phase_ == Phase::opening || phase_ == Phase::closed) return;
   if (phase_ == Phase::closing) {
     if (!is_reading_) {
       is_reading_ = true;
@@ -166,11 +152,11 @@ void Session::pump() {
     }
     return;
   }
-  if (!is_writing_ && !connection_.is_broken() && !connection_.output().empty()) write();
+  if (!is_writing_ && !connection_->is_broken() && !connection_->output().empty()) write();
   if (phase_ != Phase::open) return;
-  if (connection_.is_broken()) return close_now(true);
-  if (connection_.is_over()) {
-    if (!is_writing_ && connection_.output().empty()) {
+  if (connection_->is_broken()) return close_now(true);
+  if (connection_->is_over()) {
+    if (!is_writing_ && connection_->output().empty()) {
       phase_ = Phase::closing;
       phase_since_us_ = loop_.services.clock.monotonic_us();
       begin_close();
@@ -178,10 +164,28 @@ void Session::pump() {
     return;
   }
   if (is_reading_) return;
-  const std::span<char> space = connection_.input_space();
+  const std::span<char> space = connection_->input_space();
   if (space.empty()) return;
   is_reading_ = true;
   read(space);
+}
+
+void Session::pump() {
+  if (is_handling_) return;
+  const std::shared_ptr<Session> self = shared_from_this();  // it may close
+  handle([] {});
+}
+
+std::shared_ptr<LoopPoster> Session::poster() {
+  if (poster_ == nullptr) {
+    poster_ = std::make_shared<SessionPoster>(loop_.loop.mailbox(), weak_from_this());
+  }
+  return poster_;
+}
+
+void Session::run(const std::function<void()>& posted) {
+  if (phase_ == Phase::closing || phase_ == Phase::closed) return;
+  handle(posted);
 }
 
 // What is discarded is never looked at, so all sessions of a thread may write to the same place.
@@ -193,57 +197,23 @@ std::span<char> Session::discard_space() {
 void Session::close_now(bool with_reset) {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::closed;
-  connection_.abandon();
+  if (connection_ != nullptr) connection_->abandon();
   close_socket(with_reset);
   const SessionServices& services = loop_.services;
-  if (services.metrics != nullptr) services.metrics->connections.add(-1);
+  if (services.options.metrics.has_value()) services.options.metrics->connections.add(-1);
   loop_.loop.remove(*this);
   services.count.remove();  // last: the server may end when it is the last
 }
 
-void Session::offload(std::function<void()> job) {
-  loop_.services.workers.submit(
-      [mailbox = loop_.loop.mailbox(), weak = weak_from_this(), job = std::move(job)]() mutable {
-        job();
-        job = nullptr;
-        mailbox->post([weak = std::move(weak)] {
-          const std::shared_ptr<Session> session = weak.lock();
-          if (session == nullptr || session->phase_ != Phase::open) return;
-          session->guard([&session] {
-            session->connection_.worked();
-            session->pump();
-          });
-        });
-      });
-}
-
-void Session::dispose(std::shared_ptr<Exchange> exchange) {
-  loop_.services.workers.submit([exchange = std::move(exchange)]() mutable { exchange.reset(); });
-}
-
-std::shared_ptr<WakeTarget> Session::wake_target(uint64_t stream) {
-  return std::make_shared<StreamWaker>(loop_.loop.mailbox(), weak_from_this(), stream);
-}
-
-void Session::woken(uint64_t stream) {
-  if (phase_ != Phase::open) return;
-  guard([this, stream] {
-    connection_.woken(stream);
-    pump();
-  });
-}
-
 void Session::tick() {
-  const uint64_t age_us = loop_.services.clock.monotonic_us() - phase_since_us_;
+  const SessionServices& services = loop_.services;
+  const uint64_t age_us = services.clock.monotonic_us() - phase_since_us_;
   if (phase_ == Phase::opening) {
-    if (age_us > loop_.services.options.header_ms * 1000ULL) close_now(false);
+    if (age_us > services.options.open_ms * us_per_ms) close_now(false);
   } else if (phase_ == Phase::closing) {
-    if (age_us > linger_us) close_now(false);
+    if (age_us > services.options.linger_ms * us_per_ms) close_now(false);
   } else if (phase_ == Phase::open) {
-    guard([this] {
-      connection_.tick(connection_.output().empty() ? 0 : unsent_bytes());
-      pump();
-    });
+    handle([this] { connection_->tick(connection_->output().empty() ? 0 : unsent_bytes()); });
   }
 }
 
@@ -251,11 +221,8 @@ void Session::stop() {
   if (phase_ == Phase::opening) return close_now(false);
   if (phase_ != Phase::open) return;
   // Who waits for nothing loses nothing, and need not be listened to until it closes too.
-  if (connection_.is_idle()) return close_now(false);
-  guard([this] {
-    connection_.stop();
-    pump();
-  });
+  if (connection_->is_idle()) return close_now(false);
+  handle([this] { connection_->stop(); });
 }
 
 void Session::abort() { close_now(true); }
@@ -275,7 +242,7 @@ void close_socket_of(LoopSocket& socket, bool with_reset) {
 class PlainSession final : public Session {
  public:
   PlainSession(SessionLoop& loop, AcceptedSocket accepted)
-      : Session(loop, std::move(accepted.peer), accepted.refusal),
+      : Session(loop, std::move(accepted.peer), accepted.is_refused),
         socket_(std::move(accepted.socket)) {}
 
  private:
@@ -297,19 +264,19 @@ class PlainSession final : public Session {
 
   // At once, for most responses fit the kernel's buffer; waits only if that is full.
   void write() override {
-    while (phase_ == Phase::open && !connection_.is_broken() && !connection_.output().empty()) {
+    while (phase_ == Phase::open && !connection_->is_broken() && !connection_->output().empty()) {
       std::array<ByteView, gathered_views_max> views;
       std::array<asio::const_buffer, gathered_views_max> buffers;
-      const size_t count = connection_.output().peek(views);
+      const size_t count = connection_->output().peek(views);
       for (size_t i = 0; i < count; ++i) buffers[i] = {views[i].data(), views[i].size()};
       error_code error;
       const size_t bytes = socket_.write_some(std::span(buffers.data(), count), error);
       if (error == asio::error::would_block || error == asio::error::try_again) {
         is_writing_ = true;
-        socket_.async_wait(tcp::socket::wait_write, [self = self()](const error_code& failed) {
+        socket_.async_wait(LoopSocket::wait_write, [self = self()](const error_code& failed) {
           self->is_writing_ = false;
           if (failed) return self->close_now(false);
-          self->guard([&self] { self->pump(); });
+          self->pump();
         });
         return;
       }
@@ -320,9 +287,9 @@ class PlainSession final : public Session {
 
   void begin_close() override {
     error_code error;
-    socket_.shutdown(tcp::socket::shutdown_send, error);
+    socket_.shutdown(LoopSocket::shutdown_send, error);
     if (error) return close_now(false);
-    pump();  // a read may be pending; what it brings is discarded
+    advance();  // a read may be pending; what it brings is discarded
   }
 
   void close_socket(bool with_reset) override { close_socket_of(socket_, with_reset); }
@@ -334,7 +301,7 @@ class PlainSession final : public Session {
 class TlsSession final : public Session {
  public:
   TlsSession(SessionLoop& loop, AcceptedSocket accepted)
-      : Session(loop, std::move(accepted.peer), accepted.refusal),
+      : Session(loop, std::move(accepted.peer), accepted.is_refused),
         context_(std::move(accepted.tls)),
         stream_(std::move(accepted.socket), *context_) {}
 
@@ -346,7 +313,7 @@ class TlsSession final : public Session {
   void open() override {
     stream_.async_handshake(TlsStream::server, [self = self()](const error_code& error) {
       if (error) return self->close_now(false);
-      self->opened();
+      if (self->phase_ == Phase::opening) self->handle([&self] { self->opened(); });
     });
   }
 
@@ -361,17 +328,14 @@ class TlsSession final : public Session {
 
   void write() override {
     std::array<ByteView, 1> view;
-    if (connection_.output().peek(view) == 0) return;
+    if (connection_->output().peek(view) == 0) return;
     is_writing_ = true;
     stream_.async_write_some(asio::buffer(view[0].data(), view[0].size()),
                              [self = self()](const error_code& error, size_t bytes) {
                                self->is_writing_ = false;
                                if (error) return self->close_now(false);
                                if (self->phase_ != Phase::open) return;
-                               self->guard([&self, bytes] {
-                                 self->has_written(bytes);
-                                 self->pump();
-                               });
+                               self->handle([&self, bytes] { self->has_written(bytes); });
                              });
   }
 
