@@ -81,8 +81,8 @@ Server start_trellis(const std::filesystem::path& program, const std::string& en
   Server server;
   server.process = std::make_unique<ChildProcess>(
       std::vector<std::string>{program.string(), "serve", "--engine", engine, "--data",
-                               (folder / "data").string(), "--http", "127.0.0.1:0", "--log-level",
-                               "error"},
+                               (folder / "data").string(), "--http", "127.0.0.1:0", "--resp",
+                               "127.0.0.1:0", "--log-level", "error"},
       folder);
   server.pids = {server.process->pid()};
   constexpr std::string_view address = "http://127.0.0.1:";

@@ -107,6 +107,7 @@ struct Settings {
   EngineChoice engine;
   DurabilityChoice durability;
   uint64_t cache_bytes;
+  Endpoint resp;
   Endpoint http;
   AuthChoice auth;
   std::string admin_token_file;  // empty: none

@@ -30,9 +30,7 @@ class RespConnection final : public StreamConnection {
   void abandon() override;
   void tick(size_t) override {}
   bool is_idle() const override { return commands_.empty() && output_.empty(); }
-  bool is_over() const override {
-    return commands_.empty() && (session_.closing || (is_ended_ && !has_failed_));
-  }
+  bool is_over() const override { return commands_.empty() && (session_.closing || is_ended_); }
   bool is_broken() const override { return false; }
 
   // The batch of a turn: what of this connection is in it, then that it was run.
@@ -52,7 +50,7 @@ class RespConnection final : public StreamConnection {
   Bytes replies_;
   OutputQueue output_;
   bool is_ended_ = false;
-  bool has_failed_ = false;
+  std::string failure_;  // the input makes no sense from here on
 };
 
 // One loop's connections, and the executor that they share.
@@ -119,13 +117,18 @@ void RespConnection::received(size_t bytes) {
 void RespConnection::take_commands() {
   if (!commands_.empty() || session_.closing || output_.size() > output_bytes_max) return;
   parsed_bytes_ = 0;
-  const RespLimits limits = session_.tenant != nullptr ? RespLimits() : stranger_limits;
+  const bool is_known = session_.tenant != nullptr;
+  const RespLimits limits =
+      is_known ? RespLimits{.bulk_bytes_max = string_bytes_max} : stranger_limits;
   for (;;) {
     const ByteView rest = input_.data().substr(parsed_bytes_);
     const RespParser::Step step = parser_.next(rest, limits);
-    if (step == RespParser::Step::more) break;
+    if (step == RespParser::Step::more) {
+      if (parser_.wanted() > input_bytes_max) failure_ = "Protocol error: too big request";
+      break;
+    }
     if (step == RespParser::Step::error) {
-      has_failed_ = true;
+      failure_ = parser_.error();
       break;
     }
     if (step == RespParser::Step::command) commands_.push_back(parser_.args(rest));
@@ -135,8 +138,8 @@ void RespConnection::take_commands() {
   }
   if (commands_.empty()) {
     input_.consume(parsed_bytes_);
-    if (has_failed_) {
-      Reply(replies_, session_.protocol).error("ERR " + parser_.error());
+    if (!failure_.empty()) {
+      Reply(replies_, session_.protocol).error("ERR " + failure_);
       output_.append(replies_);
       session_.closing = true;
     }

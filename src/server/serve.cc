@@ -15,7 +15,10 @@
 #include "engine/memory_engine.h"
 #include "map/map_handle.h"
 #include "net/http_server.h"
+#include "net/stream_server.h"
 #include "raw/raw.h"
+#include "redis/server.h"
+#include "resp/resp_server.h"
 #include "rest/rest.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "server/admin_token.h"
@@ -143,6 +146,17 @@ Result<HttpServerOptions> http_options(const Settings& settings, Registry& metri
   return options;
 }
 
+RedisOptions redis_options(const Settings& settings, const RestOptions& rest) {
+  return {.auth_required = settings.auth == AuthChoice::required || !rest.admin_token.empty(),
+          .admin_token = rest.admin_token};
+}
+
+StreamServerOptions resp_options(const Settings& settings) {
+  StreamServerOptions options;
+  options.listeners = {{.host = settings.resp.host, .port = settings.resp.port}};
+  return options;
+}
+
 // Everything that stands on one store, in the order in which it is built; it is taken down in the
 // opposite one.
 class Service {
@@ -171,13 +185,18 @@ class Service {
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(HttpServerOptions http, http_options(settings, metrics_));
     TRY_ASSIGN(http_, HttpServer::start(std::move(router), std::move(http), clock_));
+    redis_.emplace(*keyspaces_, *tokens_, redis_options(settings, context_->options));
+    TRY_ASSIGN(resp_,
+               StreamServer::start(make_resp_protocol(*redis_), resp_options(settings), clock_));
     collector_->start();
     return {};
   }
 
   uint16_t http_port() const { return http_->ports().at(0); }
+  uint16_t resp_port() const { return resp_->ports().at(0); }
 
   void stop() {
+    resp_->stop();
     http_->stop();
     collector_->stop();
   }
@@ -195,6 +214,8 @@ class Service {
   std::optional<Collector> collector_;
   std::optional<RestContext> context_;
   std::unique_ptr<HttpServer> http_;
+  std::optional<RedisServer> redis_;
+  std::unique_ptr<StreamServer> resp_;
 };
 
 }  // namespace
@@ -211,13 +232,15 @@ Status serve(const Settings& settings, std::ostream& out) {
     Service service(*store, clock, settings);
     TRY(service.start(settings, out));
     const Endpoint http{settings.http.host, service.http_port()};
+    const Endpoint resp{settings.resp.host, service.resp_port()};
     fmt::print(out,
                "Trellis is up.\n"
                "  data        {}\n"
                "  durability  {}\n"
+               "  redis       redis://{}\n"
                "  http        {}://{}\n"
                "Ctrl-C stops it.\n",
-               store->description, setting_text(settings, "durability"),
+               store->description, setting_text(settings, "durability"), to_string(resp),
                settings.tls_cert.empty() ? "http" : "https", to_string(http));
     out.flush();
     log_info("stopping", {{"signal", stop.wait()}});

@@ -31,6 +31,8 @@ class Server:
         arguments = list(map(str, arguments))
         if "--http" not in arguments:  # tests run side by side
             arguments += ["--http", "127.0.0.1:0"]
+        if "--resp" not in arguments:
+            arguments += ["--resp", "127.0.0.1:0"]
         self.arguments = [BINARY, "serve", *arguments]
         self.environment = clean_environment(**environment)
         self.cwd = cwd
