@@ -224,15 +224,25 @@ Status Collector::collect_garbage(const Entry& entry) {
   const auto known = under_way_.find(entry.keyspace);
   const Bytes begin = known == under_way_.end() ? all : known->second.from;
   TRY_ASSIGN(const auto oldest_due_ms, first_due_ms(map_.engine, begin, prefix_end(all)));
-  if (!oldest_due_ms) return finish_garbage(entry);
+  if (!oldest_due_ms) {
+    under_way_.erase(entry.keyspace);
+    return finish_garbage(entry);
+  }
   TRY_ASSIGN(const uint64_t before_ms, collectable_before_ms(entry.keyspace, *oldest_due_ms));
   const Bytes end = encode(GarbageKey{entry.keyspace, before_ms, Model::catalog, {}});
   TRY_ASSIGN(const Slice slice, read_slice(begin, end));
   TRY_ASSIGN(const bool all_gone, collect_slice(*tenant, slice.notes));
   if (!all_gone) return {};
-  if (!slice.resume) return finish_garbage(entry);
-  go_on_from(entry.keyspace, slice);
-  return {};
+  if (slice.notes.empty() && !slice.resume) {
+    under_way_.erase(entry.keyspace);
+    return finish_garbage(entry);
+  }
+  // Something went, so that there may be more by now. To finish holds the keyspace, and steps over
+  // all that went: once for each entry is enough.
+  go_on_from(entry.keyspace, slice, slice.resume.value_or(end));
+  uint64_t reached_ms = before_ms;
+  if (slice.resume) reached_ms = slice.notes.empty() ? 0 : slice.notes.back().due_ms;
+  return reached_ms < entry.due_ms + due_bucket_ms ? Status() : finish_garbage(entry);
 }
 
 // When the first note that makes sense is due. Map is a View or an Engine.
@@ -305,24 +315,23 @@ Result<bool> Collector::collect_span(Tenant& tenant, std::span<const Garbage> no
   return all_gone;
 }
 
-// There is more. If it has been waiting for longer than that of the last slice had, garbage comes
-// faster than it goes: then the rests get shorter, and longer again when that is over.
-void Collector::go_on_from(KeyspaceId keyspace, const Slice& slice) {
+// If what comes has been waiting for longer than that of the last slice had, garbage comes faster
+// than it goes: then the rests get shorter, until a slice takes all that there is.
+void Collector::go_on_from(KeyspaceId keyspace, const Slice& slice, ByteView from) {
   if (under_way_.size() >= keyspaces_under_way_max) under_way_.clear();
   const uint64_t rest_percent_max = 100 * options_.rest_factor;
-  const auto [place, is_new] = under_way_.try_emplace(keyspace);
+  const auto [place, is_new] =
+      under_way_.try_emplace(keyspace, UnderWay{.rest_percent = rest_percent_max});
   UnderWay& now = place->second;
-  now.from = *slice.resume;
-  if (is_new) now.rest_percent = rest_percent_max;
-  if (slice.notes.empty()) return;
+  now.from = from;
   const uint64_t now_ms = map_.clock.unix_ms();
-  const uint64_t lag_ms = now_ms - std::min(now_ms, slice.notes.back().due_ms);
-  if (!is_new) {
-    const uint64_t percent =
-        lag_ms > now.lag_ms ? now.rest_percent * 7 / 8 : now.rest_percent * 8 / 7;
+  const uint64_t due_ms = slice.notes.empty() ? now_ms : slice.notes.back().due_ms;
+  const uint64_t lag_ms = now_ms - std::min(now_ms, due_ms);
+  if (!slice.resume)
+    now.rest_percent = std::min(now.rest_percent * 8 / 7 + 1, rest_percent_max);
+  else if (!is_new && lag_ms > now.lag_ms)
     now.rest_percent =
-        std::clamp(percent, std::min(rest_percent_min, rest_percent_max), rest_percent_max);
-  }
+        std::max(now.rest_percent * 7 / 8, std::min(rest_percent_min, rest_percent_max));
   now.lag_ms = lag_ms;
   rest_percent_ = now.rest_percent;
 }
@@ -359,24 +368,27 @@ Result<uint64_t> Collector::collectable_before_ms(KeyspaceId keyspace, uint64_t 
   return std::min(ms_of_timestamp(state.gc_safe_point), now_ms + 1);
 }
 
-// Nothing that may be collected now is left. The entry goes if no note needs it; otherwise it moves
-// to when the first one may be collectable, and never to before, whatever the clock says: it may be
-// the only one that later notes of its minute have. Alone with the keyspace: a note that is being
-// left comes with an entry of its own, before or after this.
+// Nothing of the entry's minute that may be collected now is left. It goes if no note needs it;
+// otherwise it moves to when the first one may be collectable, and never to before, whatever the
+// clock says: it may be the only one that later notes of its minute have. Alone with the keyspace:
+// a note that is being left comes with an entry of its own, before or after this.
 Status Collector::finish_garbage(const Entry& entry) {
-  under_way_.erase(entry.keyspace);
   const Bytes begin = notes_begin(entry.keyspace);
   const uint64_t now_ms = map_.clock.unix_ms();
-  return map_.transact(Scope::all_of(entry.keyspace), [&](View& view) -> Status {
+  bool stays = false;
+  TRY(map_.transact(Scope::all_of(entry.keyspace), [&](View& view) -> Status {
     TRY_ASSIGN(const auto left_due_ms, first_due_ms(view, begin, prefix_end(begin)));
     view.remove(entry.key);
-    if (!left_due_ms || *left_due_ms >= entry.due_ms + due_bucket_ms) return {};
+    stays = left_due_ms && *left_due_ms < entry.due_ms + due_bucket_ms;
+    if (!stays) return {};
     const uint64_t due_ms = *left_due_ms + options_.gc_life_time_ms + 1;
     const uint64_t next_ms =
         std::max(due_ms > now_ms ? due_ms : next_look_ms(now_ms), entry.due_ms);
     view.put(encode(KeyspaceDueKey{next_ms, entry.keyspace, DueJob::garbage, {}}), due_entry_value);
     return {};
-  });
+  }));
+  if (stays) under_way_.erase(entry.keyspace);  // it may lie before where the slices are
+  return {};
 }
 
 // --- burial ---

@@ -128,7 +128,7 @@ class Collector {
   struct Slice;
   // A keyspace with garbage that takes more than a slice.
   struct UnderWay {
-    Bytes from;           // where the next slice begins
+    Bytes from = {};      // where the next slice begins
     uint64_t lag_ms = 0;  // how long the last note of this one was due
     uint64_t rest_percent = 0;
   };
@@ -142,7 +142,7 @@ class Collector {
   Result<bool> collect_span(Tenant& tenant, std::span<const Garbage> notes);
   template <class Map>
   Result<std::optional<uint64_t>> first_due_ms(Map& map, ByteView begin, ByteView end);
-  void go_on_from(KeyspaceId keyspace, const Slice& slice);
+  void go_on_from(KeyspaceId keyspace, const Slice& slice, ByteView from);
   void pass_over(ByteView key, std::string_view why);
   Status leave_to_burial(const Entry& entry);
   Result<uint64_t> collectable_before_ms(KeyspaceId keyspace, uint64_t oldest_due_ms);
