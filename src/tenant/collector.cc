@@ -224,25 +224,24 @@ Status Collector::collect_garbage(const Entry& entry) {
   const auto known = under_way_.find(entry.keyspace);
   const Bytes begin = known == under_way_.end() ? all : known->second.from;
   TRY_ASSIGN(const auto oldest_due_ms, first_due_ms(map_.engine, begin, prefix_end(all)));
-  if (!oldest_due_ms) {
-    under_way_.erase(entry.keyspace);
-    return finish_garbage(entry);
-  }
+  if (!oldest_due_ms) return finish_garbage(entry);
   TRY_ASSIGN(const uint64_t before_ms, collectable_before_ms(entry.keyspace, *oldest_due_ms));
   const Bytes end = encode(GarbageKey{entry.keyspace, before_ms, Model::catalog, {}});
   TRY_ASSIGN(const Slice slice, read_slice(begin, end));
   TRY_ASSIGN(const bool all_gone, collect_slice(*tenant, slice.notes));
   if (!all_gone) return {};
-  if (slice.notes.empty() && !slice.resume) {
-    under_way_.erase(entry.keyspace);
-    return finish_garbage(entry);
-  }
+  if (slice.notes.empty() && !slice.resume) return finish_garbage(entry);
   // Something went, so that there may be more by now. To finish holds the keyspace, and steps over
   // all that went: once for each entry is enough.
   go_on_from(entry.keyspace, slice, slice.resume.value_or(end));
-  uint64_t reached_ms = before_ms;
+  uint64_t reached_ms = std::max(before_ms, life_time_ago_ms());
   if (slice.resume) reached_ms = slice.notes.empty() ? 0 : slice.notes.back().due_ms;
   return reached_ms < entry.due_ms + due_bucket_ms ? Status() : finish_garbage(entry);
+}
+
+uint64_t Collector::life_time_ago_ms() const {
+  const uint64_t now_ms = map_.clock.unix_ms();
+  return now_ms - std::min(now_ms, options_.gc_life_time_ms);
 }
 
 // When the first note that makes sense is due. Map is a View or an Engine.
@@ -351,7 +350,7 @@ Status Collector::leave_to_burial(const Entry& entry) {
 Result<uint64_t> Collector::collectable_before_ms(KeyspaceId keyspace, uint64_t oldest_due_ms) {
   TRY_ASSIGN(GcState state, gc_.load(keyspace));
   const uint64_t now_ms = map_.clock.unix_ms();
-  const uint64_t target_ms = now_ms - std::min(now_ms, options_.gc_life_time_ms);
+  const uint64_t target_ms = life_time_ago_ms();
   if (oldest_due_ms >= ms_of_timestamp(state.gc_safe_point) && oldest_due_ms < target_ms) {
     uint64_t youngest_due_ms = oldest_due_ms;
     const Bytes begin = notes_begin(keyspace);
@@ -375,19 +374,20 @@ Result<uint64_t> Collector::collectable_before_ms(KeyspaceId keyspace, uint64_t 
 Status Collector::finish_garbage(const Entry& entry) {
   const Bytes begin = notes_begin(entry.keyspace);
   const uint64_t now_ms = map_.clock.unix_ms();
-  bool stays = false;
+  bool goes_on = false;
   TRY(map_.transact(Scope::all_of(entry.keyspace), [&](View& view) -> Status {
     TRY_ASSIGN(const auto left_due_ms, first_due_ms(view, begin, prefix_end(begin)));
     view.remove(entry.key);
-    stays = left_due_ms && *left_due_ms < entry.due_ms + due_bucket_ms;
-    if (!stays) return {};
+    goes_on = left_due_ms && *left_due_ms >= entry.due_ms + due_bucket_ms &&
+              *left_due_ms < life_time_ago_ms();
+    if (!left_due_ms || *left_due_ms >= entry.due_ms + due_bucket_ms) return {};
     const uint64_t due_ms = *left_due_ms + options_.gc_life_time_ms + 1;
     const uint64_t next_ms =
         std::max(due_ms > now_ms ? due_ms : next_look_ms(now_ms), entry.due_ms);
     view.put(encode(KeyspaceDueKey{next_ms, entry.keyspace, DueJob::garbage, {}}), due_entry_value);
     return {};
   }));
-  if (stays) under_way_.erase(entry.keyspace);  // it may lie before where the slices are
+  if (!goes_on) under_way_.erase(entry.keyspace);
   return {};
 }
 

@@ -137,6 +137,7 @@ class Collector {
   Status run(const Entry& entry);
   Status forget_request(const Entry& entry);
   Status collect_garbage(const Entry& entry);
+  uint64_t life_time_ago_ms() const;
   Result<Slice> read_slice(ByteView begin, ByteView end);
   Result<bool> collect_slice(Tenant& tenant, std::span<const Garbage> notes);
   Result<bool> collect_span(Tenant& tenant, std::span<const Garbage> notes);
