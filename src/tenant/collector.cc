@@ -24,6 +24,7 @@ constexpr size_t keyspaces_under_way_max = 1'000;  // with garbage that takes mo
 constexpr uint64_t rest_percent_min = 25;          // of the time that a slice takes
 constexpr size_t passed_over_max = 1'000;          // are told apart
 constexpr size_t logged_key_bytes_max = 64;
+constexpr size_t few_entries = 4;  // where the first one that makes sense is looked for
 constexpr KeyMode purged_modes[] = {KeyMode::meta, KeyMode::raw, KeyMode::table, KeyMode::txn};
 
 // The same for all entries of a keyspace that are looked at within the time: they become one.
@@ -78,17 +79,18 @@ std::optional<Garbage> note_of(ByteView key, ByteView value) {
       .due_ms = note->due_ms, .target = Bytes(note->target), .model = note->model, .bytes = *bytes};
 }
 
-// Page by page; `visit` ends it. Map is a View or an Engine.
+// Page by page; `visit` ends it, soon: an engine may read the whole page before. Map is a View or
+// an Engine.
 template <class Map>
 Status scan_until_stopped(Map& map, ByteView begin, ByteView end, ScanVisitor visit) {
   bool stopped = false;
   std::optional<Bytes> from = Bytes(begin);
   while (from && !stopped) {
-    TRY_ASSIGN(ScanPage page,
-               map.scan({.begin = *from, .end = end}, [&](ByteView key, ByteView value) {
-                 stopped = visit(key, value) == Visit::stop;
-                 return stopped ? Visit::stop : Visit::go_on;
-               }));
+    TRY_ASSIGN(ScanPage page, map.scan({.begin = *from, .end = end, .entries_max = few_entries},
+                                       [&](ByteView key, ByteView value) {
+                                         stopped = visit(key, value) == Visit::stop;
+                                         return stopped ? Visit::stop : Visit::go_on;
+                                       }));
     from = std::move(page.resume);
   }
   return {};
@@ -355,7 +357,7 @@ Result<uint64_t> Collector::collectable_before_ms(KeyspaceId keyspace, uint64_t 
     uint64_t youngest_due_ms = oldest_due_ms;
     const Bytes begin = notes_begin(keyspace);
     const Bytes end = encode(GarbageKey{keyspace, target_ms, Model::catalog, {}});
-    TRY(map_.engine.scan({.begin = begin, .end = end, .reverse = true},
+    TRY(map_.engine.scan({.begin = begin, .end = end, .reverse = true, .entries_max = few_entries},
                          [&](ByteView key, ByteView value) {
                            const auto note = note_of(key, value);
                            if (note) youngest_due_ms = note->due_ms;

@@ -590,7 +590,7 @@ Result<std::optional<uint64_t>> youngest_due_ms(Engine& engine, KeyspaceId keysp
     if (const auto note = decode<GarbageKey>(key)) due_ms = note->due_ms;
     return due_ms ? Visit::stop : Visit::go_on;
   };
-  TRY(engine.scan({.begin = begin, .end = end, .reverse = true}, visit));
+  TRY(engine.scan({.begin = begin, .end = end, .reverse = true, .entries_max = 4}, visit));
   return due_ms;
 }
 
