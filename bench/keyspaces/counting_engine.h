@@ -51,9 +51,9 @@ class CountingEngine final : public Engine {
   CommitTicket last_ticket() const override { return inner_.last_ticket(); }
   bool shared() const override { return inner_.shared(); }
   BlockStore& blocks() override { return inner_.blocks(); }
-  Status reclaim(ByteView begin, ByteView end) override {
+  Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) override {
     reclaims_++;
-    Status status = inner_.reclaim(begin, end);
+    Status status = inner_.reclaim(begin, end, canceled);
     reclaims_--;
     return status;
   }

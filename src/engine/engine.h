@@ -12,6 +12,7 @@
 //   failed        any other code; nothing was applied
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -150,10 +151,11 @@ class Engine {
   virtual BlockStore& blocks() = 0;
 
   // A hint: what was removed in [begin, end) may leave the disk now. May take long; changes nothing
-  // that anyone reads.
-  virtual Status reclaim(ByteView begin, ByteView end) {
+  // that anyone reads. Returns early, and not with an error for it, after *canceled became true.
+  virtual Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
     (void)begin;
     (void)end;
+    (void)canceled;
     return {};
   }
 

@@ -193,9 +193,9 @@ Status FaultyEngine::wait_durable(CommitTicket ticket) {
   return inner_->wait_durable(ticket);
 }
 
-Status FaultyEngine::reclaim(ByteView begin, ByteView end) {
+Status FaultyEngine::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
   if (crashed_) return crashed_error();
-  return inner_->reclaim(begin, end);
+  return inner_->reclaim(begin, end, canceled);
 }
 
 Status FaultyEngine::checkpoint(const std::filesystem::path& folder) {

@@ -84,7 +84,7 @@ class FaultyEngine final : public Engine {
   CommitTicket last_ticket() const override { return inner_->last_ticket(); }
   bool shared() const override { return inner_->shared(); }
   BlockStore& blocks() override { return blocks_; }
-  Status reclaim(ByteView begin, ByteView end) override;
+  Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) override;
   Status checkpoint(const std::filesystem::path& folder) override;
 
  private:

@@ -431,27 +431,51 @@ Status Raw::batch(Tenant& tenant, const Caller& caller, std::span<const RawOpera
                       static_cast<uint32_t>(operations.size()));
 }
 
-Result<bool> Raw::collect(Tenant& tenant, uint64_t due_ms, ByteView target) {
-  const Bytes key = stored_key(tenant.id(), target);
-  const Bytes note = encode(GarbageKey{tenant.id(), due_ms, Model::raw, target});
-  bool gone = false;
-  const auto collect_one = [&](CountedView& view) -> Status {
-    const ByteView views[] = {key, note};
-    Value values[2];
+namespace {
+
+// True if the note is gone. `found` is what the view has under the key and the note.
+Result<bool> collect_one(CountedView& view, const Garbage& note, ByteView key,
+                         std::span<const Value> found, uint64_t now_ms) {
+  if (!found[1].found()) return true;  // a writer was faster
+  TRY_ASSIGN(Slot slot, Slot::open(view, note.target, key, found[0]));
+  if (!slot.stored() || slot.stored()->expires_at_ms != note.due_ms)
+    view.forget_garbage(note.due_ms, note.target);
+  else if (slot.stored()->expired(now_ms))
+    slot.remove();
+  else
+    return false;
+  return true;
+}
+
+}  // namespace
+
+Result<size_t> Raw::collect(Tenant& tenant, std::span<const Garbage> notes) {
+  std::vector<Bytes> keys;  // of an entry and its note by turns
+  keys.reserve(2 * notes.size());
+  Scope scope = Scope::in(tenant.id());
+  for (const Garbage& note : notes) {
+    keys.push_back(stored_key(tenant.id(), note.target));
+    scope.exclusive(keys.back());
+    keys.push_back(encode(GarbageKey{tenant.id(), note.due_ms, Model::raw, note.target}));
+    scope.exclusive(keys.back());
+  }
+  const std::vector<ByteView> views(keys.begin(), keys.end());
+  size_t gone = 0;
+  const auto collect_all = [&](CountedView& view) -> Status {
+    gone = 0;
+    // All at once: of several notes that name one entry, at most one is that entry's, and the
+    // others do not touch it.
+    std::vector<Value> values(views.size());
     TRY(view.multi_get(views, values));
-    gone = true;
-    if (!values[1].found()) return {};  // a writer was faster
-    TRY_ASSIGN(Slot slot, Slot::open(view, target, key, values[0]));
-    if (!slot.stored() || slot.stored()->expires_at_ms != due_ms)
-      view.forget_garbage(due_ms, target);
-    else if (slot.stored()->expired(tenant.map().clock.unix_ms()))
-      slot.remove();
-    else
-      gone = false;
+    const uint64_t now_ms = tenant.map().clock.unix_ms();
+    for (size_t i = 0; i < notes.size(); i++) {
+      TRY_ASSIGN(const bool one_gone, collect_one(view, notes[i], keys[2 * i],
+                                                  std::span(values).subspan(2 * i, 2), now_ms));
+      gone += one_gone ? 1 : 0;
+    }
     return {};
   };
-  const Scope scope = Scope::in(tenant.id()).exclusive(key).exclusive(note);
-  TRY(tenant.collect(Model::raw, scope, collect_one));
+  TRY(tenant.collect(Model::raw, scope, collect_all));
   return gone;
 }
 

@@ -168,10 +168,10 @@ class Raw final : public GarbageOwner {
   // One page, of one instant.
   Result<RawPage> scan(Tenant& tenant, const Caller& caller, const RawScan& scan, RawVisitor visit);
 
-  // Removes an entry that expired at due_ms, and its note; of an entry that is gone or has changed
-  // only the note. False, and nothing done, if the clock was set back to before due_ms: then the
-  // entry is there again.
-  Result<bool> collect(Tenant& tenant, uint64_t due_ms, ByteView target) override;
+  // Removes entries that expired when their notes were due, with the notes, in one transaction; of
+  // an entry that is gone or has changed only the note. One whose note is not due, because the
+  // clock was set back, is there again: it stays, and so does the note.
+  Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override;
 };
 
 }  // namespace trellis

@@ -27,6 +27,13 @@ Keyspace keyspace_of(KeyspaceId id) {
 
 using Pairs = std::vector<std::pair<Bytes, Bytes>>;
 
+// One note; whether it is gone.
+Result<bool> collect(Raw& raw, Tenant& tenant, uint64_t due_ms, ByteView target) {
+  const Garbage note{.due_ms = due_ms, .target = Bytes(target)};
+  TRY_ASSIGN(const size_t gone, raw.collect(tenant, {&note, 1}));
+  return gone == 1;
+}
+
 RawOperation put_op(ByteView key, ByteView value, uint64_t ttl_ms = 0,
                     RawCondition condition = {}) {
   return {RawOperation::Kind::put, key, value, ttl_ms, std::move(condition)};
@@ -358,10 +365,10 @@ TEST_F(RawTest, CollectsWhatHasExpired) {
   ASSERT_OK(put("k", "v", {.ttl_ms = 10}));
   ASSERT_OK(put("stays", "v", {.ttl_ms = 11}));
   clock_.advance_ms(10);
-  EXPECT_EQ(*raw_.collect(tenant_, start_ms + 10, "k"), true);
+  EXPECT_EQ(*collect(raw_, tenant_, start_ms + 10, "k"), true);
   EXPECT_EQ(notes(), (Notes{{start_ms + 11, "stays"}}));
   EXPECT_EQ(figures().keys, 1);
-  EXPECT_EQ(*raw_.collect(tenant_, start_ms + 10, "k"), true) << "again does no harm";
+  EXPECT_EQ(*collect(raw_, tenant_, start_ms + 10, "k"), true) << "again does no harm";
   EXPECT_EQ(figures().keys, 1);
 }
 
@@ -370,12 +377,12 @@ TEST_F(RawTest, CollectsNothingThatHasChanged) {
   clock_.advance_ms(10);
   // The collector has read the note; before it comes to the entry somebody writes it anew.
   ASSERT_OK(put("k", "w", {.ttl_ms = 10}));
-  EXPECT_EQ(*raw_.collect(tenant_, start_ms + 10, "k"), true);
+  EXPECT_EQ(*collect(raw_, tenant_, start_ms + 10, "k"), true);
   EXPECT_EQ(get("k"), "w");
   EXPECT_EQ(notes(), (Notes{{start_ms + 20, "k"}}));
   ASSERT_OK(put("k", "x"));
   clock_.advance_ms(10);
-  EXPECT_EQ(*raw_.collect(tenant_, start_ms + 20, "k"), true);
+  EXPECT_EQ(*collect(raw_, tenant_, start_ms + 20, "k"), true);
   EXPECT_EQ(get("k"), "x");
   figures();
 }
@@ -388,8 +395,8 @@ TEST_F(RawTest, CollectsAStrayNote) {
     return {};
   };
   ASSERT_OK(tenant_.collect(Model::raw, Scope::in(ours), leave));
-  EXPECT_EQ(*raw_.collect(tenant_, start_ms, "k"), true);
-  EXPECT_EQ(*raw_.collect(tenant_, start_ms, ""), true);
+  EXPECT_EQ(*collect(raw_, tenant_, start_ms, "k"), true);
+  EXPECT_EQ(*collect(raw_, tenant_, start_ms, ""), true);
   EXPECT_EQ(notes(), Notes());
   EXPECT_EQ(get("k"), "v");
   figures();
@@ -399,10 +406,48 @@ TEST_F(RawTest, CollectsNothingThatIsThereAgain) {
   ASSERT_OK(put("k", "v", {.ttl_ms = 10}));
   clock_.advance_ms(10);
   clock_.jump_to_ms(start_ms + 5);  // somebody set the clock back
-  EXPECT_EQ(*raw_.collect(tenant_, start_ms + 10, "k"), false);
+  EXPECT_EQ(*collect(raw_, tenant_, start_ms + 10, "k"), false);
   EXPECT_EQ(get("k"), "v");
   EXPECT_EQ(notes(), (Notes{{start_ms + 10, "k"}}));
   figures();
+}
+
+// Many notes in one transaction, each with what its own entry needs.
+TEST_F(RawTest, CollectsTogether) {
+  ASSERT_OK(put("expired", "v", {.ttl_ms = 10}));
+  ASSERT_OK(put("changed", "v", {.ttl_ms = 10}));
+  ASSERT_OK(put("not yet", "v", {.ttl_ms = 30}));
+  ASSERT_OK(put("twice", "v", {.ttl_ms = 10}));
+  const auto leave = [&](CountedView& view) -> Status {
+    view.leave_garbage(start_ms + 5, "twice", 1);  // stray ones before and after its own
+    view.leave_garbage(start_ms + 15, "twice", 1);
+    return {};
+  };
+  ASSERT_OK(tenant_.collect(Model::raw, Scope::in(ours), leave));
+  clock_.advance_ms(20);
+  ASSERT_OK(put("changed", "w", {.ttl_ms = 100}));
+  const std::vector<Garbage> together = {
+      {start_ms + 5, "twice"},    {start_ms + 10, "changed"}, {start_ms + 10, "expired"},
+      {start_ms + 10, "twice"},   {start_ms + 10, "absent"},  {start_ms + 15, "twice"},
+      {start_ms + 30, "not yet"},
+  };
+  EXPECT_EQ(*raw_.collect(tenant_, together), 6u);
+  EXPECT_EQ(notes(), (Notes{{start_ms + 30, "not yet"}, {start_ms + 120, "changed"}}));
+  EXPECT_EQ(figures().keys, 2);
+  EXPECT_EQ(*raw_.collect(tenant_, together), 6u) << "again does no harm";
+  EXPECT_EQ(figures().keys, 2);
+}
+
+TEST_F(RawTest, CollectsNothingWithABrokenEntry) {
+  ASSERT_OK(put("a", "v", {.ttl_ms = 10}));
+  ASSERT_OK(put("b", "v", {.ttl_ms = 10}));
+  clock_.advance_ms(10);
+  Commit broken;
+  broken.writes.put(encode(RawKey{ours, "b"}), "?");
+  ASSERT_OK(commit(memory_, broken));
+  const std::vector<Garbage> together = {{start_ms + 10, "a"}, {start_ms + 10, "b"}};
+  EXPECT_CODE(raw_.collect(tenant_, together), Code::corrupt);
+  EXPECT_EQ(notes().size(), 2u);
 }
 
 // --- conditions ---
@@ -646,7 +691,7 @@ class IsolationTest : public testing::TestWithParam<Way> {
       }
     const uint64_t due_ms = clock.unix_ms() + 10;
     clock.advance_ms(10);
-    EXPECT_OK(raw.collect(tenant, due_ms, key));
+    EXPECT_OK(collect(raw, tenant, due_ms, key));
     EXPECT_OK(raw.remove(tenant, writer, "k"));
     EXPECT_OK(tenant.figures());
   }

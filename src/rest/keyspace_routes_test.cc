@@ -256,7 +256,7 @@ TEST_F(KeyspaceRoutesTest, Audit) {
 }
 
 TEST_F(KeyspaceRoutesTest, AuditOfALogWithoutItsBeginning) {
-  open({.changes_kept_max = 10});
+  open({.changes = {.entries_max = 10}});
   for (int i = 0; i < 50; ++i) make("k" + std::to_string(i));
   const json::value all = send(get, "/v1/audit").json();
   EXPECT_EQ(all.at("changes").as_array().size(), 10U);

@@ -143,7 +143,7 @@ TEST_F(KeyspaceWatchTest, WakesForChangesAndSendsHeartbeats) {
 }
 
 TEST_F(KeyspaceWatchTest, Refusals) {
-  open({.changes_kept_max = 5});
+  open({.changes = {.entries_max = 5}});
   for (int i = 0; i < 20; ++i) make("k" + std::to_string(i));
   const auto refused = [&](const std::string& query, std::vector<HttpHeader> headers = {}) {
     const Answer answer =

@@ -61,7 +61,7 @@ Result<HttpResponse> get_safe_point(const RestContext& context, const HttpReques
 Result<HttpResponse> put_safe_point(const RestContext& context, const HttpRequest& request) {
   TRY_ASSIGN(const KeyspaceCall call, enter(context, request, Role::admin));
   TRY_ASSIGN(const uint64_t target, read_only_safe_point(request));
-  auto advance = context.gc.advance_gc_safe_point(call.keyspace.id, target);
+  auto advance = context.gc.advance_gc_safe_point(call.keyspace.id, target, call.caller);
   if (!advance) return name_the_point(std::move(advance).error(), "gc_safe_point_back");
   return safe_point_answer(call.keyspace.id, advance->after);
 }
@@ -75,7 +75,7 @@ Result<HttpResponse> get_txn_safe_point(const RestContext& context, const HttpRe
 Result<HttpResponse> put_txn_safe_point(const RestContext& context, const HttpRequest& request) {
   TRY_ASSIGN(const KeyspaceCall call, enter(context, request, Role::admin));
   TRY_ASSIGN(const uint64_t target, read_only_safe_point(request));
-  auto advance = context.gc.advance_txn_safe_point(call.keyspace.id, target);
+  auto advance = context.gc.advance_txn_safe_point(call.keyspace.id, target, call.caller);
   if (!advance) return name_the_point(std::move(advance).error(), "txn_safe_point_back");
   return txn_answer(call.keyspace.id, advance->after, advance->blocker);
 }

@@ -88,7 +88,7 @@ class Store final : public RocksdbEngine {
 
   EngineFigures figures() const override;
   const StoreIdentity& identity() const override { return identity_; }
-  Status reclaim(ByteView begin, ByteView end) override;
+  Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) override;
   Status compact() override;
 
  private:
@@ -293,13 +293,15 @@ Status Store::compact() {
 
 // Only what lies in the interval is rewritten, beside other work: what range deletes cover there
 // goes from the disk, which otherwise waits until enough is written around it.
-Status Store::reclaim(ByteView begin, ByteView end) {
+Status Store::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
   const rocksdb::Slice first = to_slice(begin);
   const rocksdb::Slice last = to_slice(end);
   rocksdb::CompactRangeOptions options;
   options.exclusive_manual_compaction = false;
+  options.canceled = canceled;
   const rocksdb::Status status =
       db_.CompactRange(options, &main_, &first, end.empty() ? nullptr : &last);
+  if (status.IsManualCompactionPaused()) return {};  // canceled
   if (!status.ok()) return read_error(status);
   return {};
 }

@@ -42,14 +42,17 @@ Status watch_tenants(Registry& metrics, const Keyspaces& keyspaces, const Collec
   };
   using T = Collector::Totals;
   return watch_all(
-      metrics, {{"trellis_keyspaces_in_memory", "Keyspaces that were used lately.",
-                 [&keyspaces] { return static_cast<double>(keyspaces.active_tenants_count()); }},
-                {"trellis_collector_steps", "Slices of background work.", of(&T::steps)},
-                {"trellis_collector_failed_steps", "Slices that failed and are repeated.",
-                 of(&T::failed_steps)},
-                {"trellis_collector_notes", "Pieces of garbage collected.", of(&T::notes)},
-                {"trellis_collector_purged_bytes", "Bytes of buried keyspaces that were removed.",
-                 of(&T::purged_bytes)}});
+      metrics,
+      {{"trellis_keyspaces_in_memory", "Keyspaces that were used lately.",
+        [&keyspaces] { return static_cast<double>(keyspaces.active_tenants_count()); }},
+       {"trellis_collector_steps", "Slices of background work.", of(&T::steps)},
+       {"trellis_collector_failed_steps", "Slices that failed and are repeated.",
+        of(&T::failed_steps)},
+       {"trellis_collector_notes", "Pieces of garbage collected.", of(&T::notes)},
+       {"trellis_collector_passed_over",
+        "Notes and due entries that make no sense, up to 1,000: see the log.", of(&T::passed_over)},
+       {"trellis_collector_purged_bytes", "Bytes of buried keyspaces that were removed.",
+        of(&T::purged_bytes)}});
 }
 
 }  // namespace trellis

@@ -13,20 +13,10 @@ namespace trellis {
 namespace {
 
 constexpr char revision_format = 0x01;
-
-Bytes encode_revision(uint64_t revision) {
-  Bytes out(1, revision_format);
-  append_be64(out, revision);
-  return out;
-}
-
-Result<uint64_t> revision_of(const Value& value) {
-  if (!value.found()) return 0;
-  const ByteView bytes = value.bytes();
-  if (bytes.size() != 9 || bytes[0] != revision_format)
-    return Error{Code::corrupt, "the stored revision of keyspaces does not make sense"};
-  return load_be(bytes.data() + 1, 8);
-}
+constexpr char head_format = 0x02;
+// How many one append removes. More than one of the largest entries makes necessary; fewer than a
+// log that shall be much smaller than it was would need at once.
+constexpr size_t trimmed_max = 2'000;
 
 Bytes encode_change(const Change& change) {
   stored::Change message;
@@ -59,23 +49,69 @@ Result<Change> decode_change(uint64_t revision, ByteView bytes) {
 
 }  // namespace
 
-ChangeLog::ChangeLog(MapHandle map, uint64_t kept_max) : map_(map), kept_max_(kept_max) {}
+// What was there before bytes were counted goes by its number alone.
+Result<ChangeLog::Head> ChangeLog::decode_head(const Value& value) {
+  if (!value.found()) return Head();
+  const ByteView bytes = value.bytes();
+  if (bytes.size() == 9 && bytes[0] == revision_format) {
+    const uint64_t revision = load_be(bytes.data() + 1, 8);
+    return Head{.revision = revision, .first = revision + 1};
+  }
+  if (bytes.size() != 25 || bytes[0] != head_format)
+    return Error{Code::corrupt, "the stored revision of keyspaces does not make sense"};
+  return Head{.revision = load_be(bytes.data() + 1, 8),
+              .first = load_be(bytes.data() + 9, 8),
+              .bytes = load_be(bytes.data() + 17, 8)};
+}
+
+Bytes ChangeLog::encode_head(const Head& head) {
+  Bytes out(1, head_format);
+  append_be64(out, head.revision);
+  append_be64(out, head.first);
+  append_be64(out, head.bytes);
+  return out;
+}
 
 void ChangeLog::lock(Scope& scope) { scope.exclusive(encode(KeyspaceRevisionKey{})); }
 
 Result<uint64_t> ChangeLog::append(View& view, Change& change) const {
-  const Bytes head = encode(KeyspaceRevisionKey{});
+  const Bytes head_key = encode(KeyspaceRevisionKey{});
   Value value;
-  TRY(view.get(head, value));
-  TRY_ASSIGN(const uint64_t last, revision_of(value));
-  change.revision = last + 1;
+  TRY(view.get(head_key, value));
+  TRY_ASSIGN(Head head, decode_head(value));
+  change.revision = ++head.revision;
   change.time_ms = map_.clock.unix_ms();
   if (change.after) change.after->revision = change.revision;
-  view.put(head, encode_revision(change.revision));
-  view.put(encode(KeyspaceChangeKey{change.revision}), encode_change(change));
-  if (change.revision > kept_max_)
-    view.remove(encode(KeyspaceChangeKey{change.revision - kept_max_}));
+  const Bytes key = encode(KeyspaceChangeKey{change.revision});
+  const Bytes entry = encode_change(change);
+  head.bytes += key.size() + entry.size();
+  TRY(trim(view, head));
+  view.put(key, entry);
+  view.put(head_key, encode_head(head));
   return change.revision;
+}
+
+// Removes the oldest entries that are over a limit, but for the one that is being appended.
+Status ChangeLog::trim(View& view, Head& head) const {
+  // One from before bytes were counted may be there.
+  if (head.revision > limits_.entries_max && head.revision - limits_.entries_max < head.first)
+    view.remove(encode(KeyspaceChangeKey{head.revision - limits_.entries_max}));
+  const auto over = [&] {
+    return head.bytes > limits_.bytes_max || head.revision - head.first >= limits_.entries_max;
+  };
+  if (!over()) return {};
+  const Bytes begin = encode(KeyspaceChangeKey{head.first});
+  const Bytes end = encode(KeyspaceChangeKey{head.revision});
+  std::vector<Bytes> removed;
+  const auto visit = [&](ByteView key, ByteView entry) {
+    removed.emplace_back(key);
+    head.bytes -= std::min<uint64_t>(head.bytes, key.size() + entry.size());
+    if (const auto decoded = decode<KeyspaceChangeKey>(key)) head.first = decoded->revision + 1;
+    return over() ? Visit::go_on : Visit::stop;
+  };
+  TRY(view.scan({.begin = begin, .end = end, .entries_max = trimmed_max}, visit));
+  for (const Bytes& key : removed) view.remove(key);
+  return {};
 }
 
 void ChangeLog::announce() const {
@@ -92,10 +128,15 @@ void ChangeLog::announce() const {
   for (const Subscription& subscriber : awake) (*subscriber)();
 }
 
-Result<uint64_t> ChangeLog::revision() const {
+Result<ChangeLog::Head> ChangeLog::load_head() const {
   Value value;
   TRY(map_.engine.get(encode(KeyspaceRevisionKey{}), value));
-  return revision_of(value);
+  return decode_head(value);
+}
+
+Result<uint64_t> ChangeLog::revision() const {
+  TRY_ASSIGN(const Head head, load_head());
+  return head.revision;
 }
 
 Result<std::vector<Change>> ChangeLog::read(uint64_t since, size_t limit) const {
@@ -127,9 +168,9 @@ Result<std::vector<Change>> ChangeLog::read(uint64_t since, size_t limit) const 
       changes, [](const Change& a, const Change& b) { return b.revision != a.revision + 1; });
   if (last_before_gap != changes.end()) changes.erase(last_before_gap + 1, changes.end());
   // Read after the entries: whatever was trimmed before they were read is seen here.
-  TRY_ASSIGN(const uint64_t last, revision());
-  const bool gap = changes.empty() ? last > kept_max_ && since < last - kept_max_
-                                   : changes[0].revision != since + 1;
+  TRY_ASSIGN(const Head head, load_head());
+  const uint64_t last = head.revision;
+  const bool gap = changes.empty() ? since < head.first - 1 : changes[0].revision != since + 1;
   if (since > last)
     return Error{Code::invalid,
                  fmt::format("revision {} is not there yet: the last one is {}", since, last),

@@ -3,9 +3,12 @@
 // Each action that changes a keyspace, its tokens, quota or holds appends one entry in its own
 // transaction, so that the log says neither more nor less than what happened. The revision of the
 // last entry is the revision of all keyspaces; a watcher resumes from any revision still kept.
-// The oldest entries go when there are more than changes_kept_max.
+// The oldest entries go when there are too many or when they are too large: an entry has the whole
+// keyspace in it, with a config of up to keyspace_config_bytes_max.
 //
-//   04 '/keyspaces/change'           -> | 01 | revision u64be |
+//   04 '/keyspaces/change'           -> | 02 | revision u64be | first kept u64be | bytes kept u64be
+//   |
+//                        or, before | 01 | revision u64be |
 //   04 '/keyspaces/change/' revision -> | 01 | Change of keyspace.proto |
 #pragma once
 
@@ -34,11 +37,15 @@ struct Change {
   std::optional<Keyspace> after;
 };
 
+struct ChangeLogLimits {
+  uint64_t entries_max = 1'000'000;
+  uint64_t bytes_max = 256 * 1024 * 1024;  // keys and values; the last entry is always kept
+};
+
 // Any thread.
 class ChangeLog {
  public:
-  // `kept_max`: changes_kept_max, less in tests.
-  explicit ChangeLog(MapHandle map, uint64_t kept_max);
+  explicit ChangeLog(MapHandle map, ChangeLogLimits limits = {}) : map_(map), limits_(limits) {}
 
   // What a transaction that appends must hold.
   static void lock(Scope& scope);
@@ -58,8 +65,19 @@ class ChangeLog {
   Subscription subscribe(std::function<void()> wake) const;
 
  private:
+  // What the head of the log says.
+  struct Head {
+    uint64_t revision = 0;
+    uint64_t first = 1;  // entries from here on are counted in `bytes`
+    uint64_t bytes = 0;
+  };
+  static Result<Head> decode_head(const Value& value);
+  static Bytes encode_head(const Head& head);
+  Status trim(View& view, Head& head) const;
+  Result<Head> load_head() const;
+
   MapHandle map_;
-  uint64_t kept_max_;
+  ChangeLogLimits limits_;
   mutable std::mutex mutex_;
   mutable std::vector<std::weak_ptr<std::function<void()>>> subscribers_;
 };

@@ -21,6 +21,10 @@ constexpr uint64_t look_again_ms = 60'000;  // clocks jump, and other servers wr
 constexpr uint64_t reclaim_bytes = 256 << 20;
 constexpr uint64_t reclaim_bytes_min = 16 << 20;
 constexpr size_t keyspaces_under_way_max = 1'000;  // with garbage that takes more than a slice
+constexpr uint64_t rest_percent_min = 25;          // of the time that a slice takes
+constexpr size_t passed_over_max = 1'000;          // are told apart
+constexpr size_t logged_key_bytes_max = 64;
+constexpr size_t few_entries = 4;  // where the first one that makes sense is looked for
 constexpr KeyMode purged_modes[] = {KeyMode::meta, KeyMode::raw, KeyMode::table, KeyMode::txn};
 
 // The same for all entries of a keyspace that are looked at within the time: they become one.
@@ -65,7 +69,39 @@ Bytes model_prefix(KeyspaceId keyspace, char tag) {
 Bytes notes_begin(KeyspaceId keyspace) { return model_prefix(keyspace, 'g'); }
 Bytes counters_begin(KeyspaceId keyspace) { return model_prefix(keyspace, 'k'); }
 
+constexpr std::string_view senseless_note = "a note of garbage that cannot be decoded";
+
+std::optional<Garbage> note_of(ByteView key, ByteView value) {
+  const auto note = decode<GarbageKey>(key);
+  const auto bytes = decode_garbage_value(value);
+  if (!note || !bytes) return std::nullopt;
+  return Garbage{
+      .due_ms = note->due_ms, .target = Bytes(note->target), .model = note->model, .bytes = *bytes};
+}
+
+// Page by page; `visit` ends it, soon: an engine may read the whole page before. Map is a View or
+// an Engine.
+template <class Map>
+Status scan_until_stopped(Map& map, ByteView begin, ByteView end, ScanVisitor visit) {
+  bool stopped = false;
+  std::optional<Bytes> from = Bytes(begin);
+  while (from && !stopped) {
+    TRY_ASSIGN(ScanPage page, map.scan({.begin = *from, .end = end, .entries_max = few_entries},
+                                       [&](ByteView key, ByteView value) {
+                                         stopped = visit(key, value) == Visit::stop;
+                                         return stopped ? Visit::stop : Visit::go_on;
+                                       }));
+    from = std::move(page.resume);
+  }
+  return {};
+}
+
 }  // namespace
+
+struct Collector::Slice {
+  std::vector<Garbage> notes;
+  std::optional<Bytes> resume;  // set: there may be more
+};
 
 Result<std::optional<PurgeProgress>> load_purge(Engine& engine, KeyspaceId keyspace) {
   Value value;
@@ -92,49 +128,66 @@ void Collector::own(Model model, GarbageOwner& owner) {
 
 // --- one step ---
 
-Result<std::optional<Collector::Entry>> Collector::next_entry() {
-  const uint64_t now_ms = map_.clock.unix_ms();
+Result<std::optional<Collector::Entry>> Collector::first_entry(ByteView begin, ByteView end) {
   std::optional<Entry> entry;
-  Status bad;
   const auto visit = [&](ByteView key, ByteView) {
     const auto decoded = decode<KeyspaceDueKey>(key);
-    if (decoded) {
-      entry = Entry{.key = Bytes(key),
-                    .due_ms = decoded->due_ms,
-                    .keyspace = decoded->keyspace,
-                    .job = decoded->job,
-                    .detail = Bytes(decoded->detail)};
-    } else {
-      bad = Error{Code::corrupt, fmt::format("due index: {} does not make sense", to_hex(key))};
+    if (!decoded) {
+      pass_over(key, decoded.error().message);
+      return Visit::go_on;
     }
+    entry = Entry{.key = Bytes(key),
+                  .due_ms = decoded->due_ms,
+                  .keyspace = decoded->keyspace,
+                  .job = decoded->job,
+                  .detail = Bytes(decoded->detail)};
     return Visit::stop;
   };
-  if (!cursor_.empty()) {
-    const Bytes end = due_index_end(now_ms);
-    TRY(map_.engine.scan({.begin = cursor_, .end = end, .entries_max = 1}, visit));
-    TRY(bad);
-    if (entry) return entry;
-    cursor_.clear();  // once around
-  }
-  const Bytes begin = due_index_begin();
-  const Bytes end = due_index_end(UINT64_MAX - 1);
-  TRY(map_.engine.scan({.begin = begin, .end = end, .entries_max = 1}, visit));
-  TRY(bad);
+  TRY(scan_until_stopped(map_.engine, begin, end, visit));
   return entry;
 }
 
-Result<std::optional<uint64_t>> Collector::step() {
-  TRY_ASSIGN(const auto entry, next_entry());
-  if (!entry) return std::optional<uint64_t>();
-  const uint64_t now_ms = map_.clock.unix_ms();
-  if (entry->due_ms > now_ms) return std::optional(entry->due_ms - now_ms);
-  cursor_ = successor(entry->key);
-  steps_++;
-  if (Status status = run(*entry); !status) {
-    failed_steps_++;
-    return with_context(fmt::format("keyspace {}", entry->keyspace.value), status.error());
+Result<std::optional<Collector::Entry>> Collector::next_entry() {
+  if (!cursor_.empty()) {
+    TRY_ASSIGN(auto entry, first_entry(cursor_, due_index_end(map_.clock.unix_ms())));
+    if (entry) return entry;
+    cursor_.clear();  // once around
   }
+  all_failed_ = !round_worked_;
+  round_worked_ = false;
+  return first_entry(due_index_begin(), due_index_end(UINT64_MAX - 1));
+}
+
+Result<std::optional<uint64_t>> Collector::step() {
+  const auto entry = next_entry();
+  if (!entry) all_failed_ = true;
+  TRY(entry);
+  if (!*entry) return std::optional<uint64_t>();
+  const Entry& first = **entry;
+  const uint64_t now_ms = map_.clock.unix_ms();
+  if (first.due_ms > now_ms) return std::optional(first.due_ms - now_ms);
+  cursor_ = successor(first.key);
+  steps_++;
+  rest_percent_ = 100 * options_.rest_factor;
+  const uint64_t begun_us = map_.clock.monotonic_us();
+  const Status status = run(first);
+  const uint64_t took_us = map_.clock.monotonic_us() - begun_us;
+  rest_us_ = std::min(took_us * rest_percent_ / 100, options_.rest_ms_max * 1'000);
+  if (!status) {
+    failed_steps_++;
+    return with_context(fmt::format("keyspace {}", first.keyspace.value), status.error());
+  }
+  round_worked_ = true;
   return std::optional<uint64_t>(0);
+}
+
+// It stays where it is, for whoever looks into it.
+void Collector::pass_over(ByteView key, std::string_view why) {
+  if (passed_over_.size() >= passed_over_max) return;
+  if (!passed_over_.insert(std::hash<ByteView>()(key)).second) return;
+  passed_over_count_++;
+  log_warn("the collector passes over what makes no sense",
+           {{"key", to_hex(key.substr(0, logged_key_bytes_max))}, {"error", why}});
 }
 
 Status Collector::run(const Entry& entry) {
@@ -170,46 +223,118 @@ Status Collector::collect_garbage(const Entry& entry) {
   // After what the last slice removed, which an engine may have to step over for a while: a heap of
   // garbage would cost more with each slice. Whether anything was left before is asked at the end.
   const Bytes all = notes_begin(entry.keyspace);
-  const auto known = notes_from_.find(entry.keyspace);
-  const Bytes begin = known == notes_from_.end() ? all : known->second;
-  std::optional<uint64_t> oldest_due_ms;
-  TRY(map_.engine.scan({.begin = begin, .end = prefix_end(all), .entries_max = 1},
-                       [&](ByteView key, ByteView) {
-                         const auto note = decode<GarbageKey>(key);
-                         oldest_due_ms = note ? note->due_ms : 0;
-                         return Visit::stop;
-                       }));
+  const auto known = under_way_.find(entry.keyspace);
+  const Bytes begin = known == under_way_.end() ? all : known->second.from;
+  TRY_ASSIGN(const auto oldest_due_ms, first_due_ms(map_.engine, begin, prefix_end(all)));
   if (!oldest_due_ms) return finish_garbage(entry);
   TRY_ASSIGN(const uint64_t before_ms, collectable_before_ms(entry.keyspace, *oldest_due_ms));
-
-  struct Note {
-    Bytes key;
-    uint64_t due_ms;
-    Model model;
-    Bytes target;
-  };
-  std::vector<Note> notes;
   const Bytes end = encode(GarbageKey{entry.keyspace, before_ms, Model::catalog, {}});
-  TRY(map_.engine.scan(
-      {.begin = begin, .end = end, .entries_max = options_.slice_notes},
-      [&](ByteView key, ByteView) {
-        if (const auto note = decode<GarbageKey>(key))
-          notes.push_back({Bytes(key), note->due_ms, note->model, Bytes(note->target)});
-        return Visit::go_on;
-      }));
+  TRY_ASSIGN(const Slice slice, read_slice(begin, end));
+  TRY_ASSIGN(const bool all_gone, collect_slice(*tenant, slice.notes));
+  if (!all_gone) return {};
+  if (slice.notes.empty() && !slice.resume) return finish_garbage(entry);
+  // Something went, so that there may be more by now. To finish holds the keyspace, and steps over
+  // all that went: once for each entry is enough.
+  go_on_from(entry.keyspace, slice, slice.resume.value_or(end));
+  uint64_t reached_ms = std::max(before_ms, life_time_ago_ms());
+  if (slice.resume) reached_ms = slice.notes.empty() ? 0 : slice.notes.back().due_ms;
+  return reached_ms < entry.due_ms + due_bucket_ms ? Status() : finish_garbage(entry);
+}
+
+uint64_t Collector::life_time_ago_ms() const {
+  const uint64_t now_ms = map_.clock.unix_ms();
+  return now_ms - std::min(now_ms, options_.gc_life_time_ms);
+}
+
+// When the first note that makes sense is due. Map is a View or an Engine.
+template <class Map>
+Result<std::optional<uint64_t>> Collector::first_due_ms(Map& map, ByteView begin, ByteView end) {
+  std::optional<uint64_t> due_ms;
+  TRY(scan_until_stopped(map, begin, end, [&](ByteView key, ByteView value) {
+    if (const auto note = note_of(key, value)) due_ms = note->due_ms;
+    if (!due_ms) pass_over(key, senseless_note);
+    return due_ms ? Visit::stop : Visit::go_on;
+  }));
+  return due_ms;
+}
+
+Result<Collector::Slice> Collector::read_slice(ByteView begin, ByteView end) {
+  Slice slice;
+  TRY_ASSIGN(ScanPage page,
+             map_.engine.scan({.begin = begin, .end = end, .entries_max = options_.slice_notes},
+                              [&](ByteView key, ByteView value) {
+                                if (auto note = note_of(key, value))
+                                  slice.notes.push_back(std::move(*note));
+                                else
+                                  pass_over(key, senseless_note);
+                                return Visit::go_on;
+                              }));
+  slice.resume = std::move(page.resume);
+  return slice;
+}
+
+// False if some must be looked at again. What is below the safe point stays collectable, whatever
+// happens in between: the point never goes back, and no barrier is set below it.
+Result<bool> Collector::collect_slice(Tenant& tenant, std::span<const Garbage> notes) {
   bool all_gone = true;
-  for (const Note& note : notes) {
-    GarbageOwner* owner = owners_[static_cast<size_t>(note.model)];
-    if (owner == nullptr)
-      return Error{Code::unsupported, fmt::format("nobody collects {}", to_hex(note.key))};
-    TRY_ASSIGN(const bool gone, owner->collect(*tenant, note.due_ms, note.target));
-    if (gone) notes_++;
+  while (!notes.empty()) {
+    const size_t count_max = std::min(notes.size(), options_.span_notes);
+    size_t count = 1;
+    uint64_t bytes = notes[0].bytes;
+    while (count < count_max && notes[count].model == notes[0].model &&
+           bytes < options_.span_bytes && notes[count].bytes <= options_.span_bytes - bytes)
+      bytes += notes[count++].bytes;
+    TRY_ASSIGN(const bool gone, collect_span(tenant, notes.first(count)));
     all_gone = all_gone && gone;
+    notes = notes.subspan(count);
   }
-  if (all_gone && notes.size() < options_.slice_notes) return finish_garbage(entry);
-  if (notes_from_.size() >= keyspaces_under_way_max) notes_from_.clear();
-  if (all_gone) notes_from_.insert_or_assign(entry.keyspace, successor(notes.back().key));
-  return {};
+  return all_gone;
+}
+
+Result<bool> Collector::collect_span(Tenant& tenant, std::span<const Garbage> notes) {
+  GarbageOwner* owner = owners_[static_cast<size_t>(notes[0].model)];
+  const Result<size_t> gone = owner == nullptr
+                                  ? Error{Code::unsupported, "nobody collects such garbage"}
+                                  : owner->collect(tenant, notes);
+  if (gone) {
+    notes_ += *gone;
+    return *gone == notes.size();
+  }
+  if (gone.error().code != Code::corrupt && gone.error().code != Code::unsupported)
+    return gone.error();
+  if (notes.size() == 1) {
+    const Garbage& note = notes[0];
+    pass_over(encode(GarbageKey{tenant.id(), note.due_ms, note.model, note.target}),
+              gone.error().message);
+    return true;
+  }
+  bool all_gone = true;
+  for (size_t i = 0; i < notes.size(); i++) {  // it is one of them
+    TRY_ASSIGN(const bool one_gone, collect_span(tenant, notes.subspan(i, 1)));
+    all_gone = all_gone && one_gone;
+  }
+  return all_gone;
+}
+
+// If what comes has been waiting for longer than that of the last slice had, garbage comes faster
+// than it goes: then the rests get shorter, until a slice takes all that there is.
+void Collector::go_on_from(KeyspaceId keyspace, const Slice& slice, ByteView from) {
+  if (under_way_.size() >= keyspaces_under_way_max) under_way_.clear();
+  const uint64_t rest_percent_max = 100 * options_.rest_factor;
+  const auto [place, is_new] =
+      under_way_.try_emplace(keyspace, UnderWay{.rest_percent = rest_percent_max});
+  UnderWay& now = place->second;
+  now.from = from;
+  const uint64_t now_ms = map_.clock.unix_ms();
+  const uint64_t due_ms = slice.notes.empty() ? now_ms : slice.notes.back().due_ms;
+  const uint64_t lag_ms = now_ms - std::min(now_ms, due_ms);
+  if (!slice.resume)
+    now.rest_percent = std::min(now.rest_percent * 8 / 7 + 1, rest_percent_max);
+  else if (!is_new && lag_ms > now.lag_ms)
+    now.rest_percent =
+        std::max(now.rest_percent * 7 / 8, std::min(rest_percent_min, rest_percent_max));
+  now.lag_ms = lag_ms;
+  rest_percent_ = now.rest_percent;
 }
 
 // There is no way back from a tombstone: its notes go with everything else, which has an entry of
@@ -222,42 +347,50 @@ Status Collector::leave_to_burial(const Entry& entry) {
 }
 
 // Notes due before this may be collected. Moves the safe points only if that helps, so that many
-// slices of one heap of garbage move them once.
+// slices of one heap of garbage move them once; and no further than the garbage needs, because
+// there is no way back for a clock that is far ahead for a moment.
 Result<uint64_t> Collector::collectable_before_ms(KeyspaceId keyspace, uint64_t oldest_due_ms) {
   TRY_ASSIGN(GcState state, gc_.load(keyspace));
   const uint64_t now_ms = map_.clock.unix_ms();
-  const uint64_t target_ms = now_ms - std::min(now_ms, options_.gc_life_time_ms);
+  const uint64_t target_ms = life_time_ago_ms();
   if (oldest_due_ms >= ms_of_timestamp(state.gc_safe_point) && oldest_due_ms < target_ms) {
-    TRY_ASSIGN(state, gc_.advance_both(keyspace, timestamp_at_ms(target_ms)));
+    uint64_t youngest_due_ms = oldest_due_ms;
+    const Bytes begin = notes_begin(keyspace);
+    const Bytes end = encode(GarbageKey{keyspace, target_ms, Model::catalog, {}});
+    TRY(map_.engine.scan({.begin = begin, .end = end, .reverse = true, .entries_max = few_entries},
+                         [&](ByteView key, ByteView value) {
+                           const auto note = note_of(key, value);
+                           if (note) youngest_due_ms = note->due_ms;
+                           return note ? Visit::stop : Visit::go_on;
+                         }));
+    TRY_ASSIGN(state, gc_.advance_both(keyspace, timestamp_at_ms(youngest_due_ms + 1)));
   }
   // What is not due yet stays, although a clock that was ahead moved the safe point past it.
   return std::min(ms_of_timestamp(state.gc_safe_point), now_ms + 1);
 }
 
-// Nothing that may be collected now is left. The entry goes if no note needs it; otherwise it moves
-// to when the first one may be collectable, and never to before, whatever the clock says: it may be
-// the only one that later notes of its minute have. Alone with the keyspace: a note that is being
-// left comes with an entry of its own, before or after this.
+// Nothing of the entry's minute that may be collected now is left. It goes if no note needs it;
+// otherwise it moves to when the first one may be collectable, and never to before, whatever the
+// clock says: it may be the only one that later notes of its minute have. Alone with the keyspace:
+// a note that is being left comes with an entry of its own, before or after this.
 Status Collector::finish_garbage(const Entry& entry) {
-  notes_from_.erase(entry.keyspace);
   const Bytes begin = notes_begin(entry.keyspace);
   const uint64_t now_ms = map_.clock.unix_ms();
-  return map_.transact(Scope::all_of(entry.keyspace), [&](View& view) -> Status {
-    std::optional<uint64_t> first_due_ms;
-    TRY(view.scan({.begin = begin, .end = prefix_end(begin), .entries_max = 1},
-                  [&](ByteView key, ByteView) {
-                    const auto note = decode<GarbageKey>(key);
-                    first_due_ms = note ? note->due_ms : 0;
-                    return Visit::stop;
-                  }));
+  bool goes_on = false;
+  TRY(map_.transact(Scope::all_of(entry.keyspace), [&](View& view) -> Status {
+    TRY_ASSIGN(const auto left_due_ms, first_due_ms(view, begin, prefix_end(begin)));
     view.remove(entry.key);
-    if (!first_due_ms || *first_due_ms >= entry.due_ms + due_bucket_ms) return {};
-    const uint64_t due_ms = *first_due_ms + options_.gc_life_time_ms + 1;
+    goes_on = left_due_ms && *left_due_ms >= entry.due_ms + due_bucket_ms &&
+              *left_due_ms < life_time_ago_ms();
+    if (!left_due_ms || *left_due_ms >= entry.due_ms + due_bucket_ms) return {};
+    const uint64_t due_ms = *left_due_ms + options_.gc_life_time_ms + 1;
     const uint64_t next_ms =
         std::max(due_ms > now_ms ? due_ms : next_look_ms(now_ms), entry.due_ms);
     view.put(encode(KeyspaceDueKey{next_ms, entry.keyspace, DueJob::garbage, {}}), due_entry_value);
     return {};
-  });
+  }));
+  if (!goes_on) under_way_.erase(entry.keyspace);
+  return {};
 }
 
 // --- burial ---
@@ -312,8 +445,9 @@ Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
     for (const KeyMode mode : purged_modes) {
       if (progress.bytes_done < reclaim_bytes_min) break;
       const auto [begin, end] = keyspace_interval(mode, entry.keyspace);
-      TRY(map_.engine.reclaim(begin, end));
+      TRY(map_.engine.reclaim(begin, end, &stopping_));
     }
+    if (stopping_) return {};  // the next start does it again, and to the end
     progress.finished_ms = std::max<uint64_t>(progress.updated_ms, 1);
     TRY(store_progress(entry.keyspace, progress, [](View&) {}));
     TRY(keyspaces_.bury(entry.keyspace, entry.due_ms));
@@ -361,7 +495,7 @@ Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
   tenant->doubt_figures();  // it did not see these writes
   if (!much) return {};
   const ByteView interval_begin = ByteView(begin).substr(0, 4);  // mode and keyspace
-  return map_.engine.reclaim(interval_begin, progress.cursor);
+  return map_.engine.reclaim(interval_begin, progress.cursor, &stopping_);
 }
 
 // --- the thread ---
@@ -370,6 +504,7 @@ Collector::Totals Collector::totals() const {
   return {.steps = steps_,
           .failed_steps = failed_steps_,
           .notes = notes_,
+          .passed_over = passed_over_count_,
           .purged_bytes = purged_bytes_};
 }
 
@@ -395,19 +530,24 @@ void Collector::wake() {
 }
 
 void Collector::thread() {
+  std::optional<uint64_t> told_us;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     woken_ = false;
     lock.unlock();
-    const uint64_t begun_us = map_.clock.monotonic_us();
     const auto next_ms = step();
-    const uint64_t took_us = map_.clock.monotonic_us() - begun_us;
-    if (!next_ms) log_warn("collecting failed", {{"error", to_string(next_ms.error())}});
+    const uint64_t now_us = map_.clock.monotonic_us();
+    if (!next_ms && (!told_us || now_us - *told_us >= error_retry_ms * 1'000)) {
+      log_warn("collecting failed", {{"error", to_string(next_ms.error())}});
+      told_us = now_us;
+    }
     lock.lock();
-    if (next_ms && *next_ms && **next_ms == 0) {
+    // One keyspace that fails must not slow the others down: only if all do it waits.
+    const bool more = next_ms ? *next_ms == std::optional<uint64_t>(0) : !all_failed_;
+    if (more) {
       // Woken or not: the rest is what the neighbours get.
-      changed_.wait_for(lock, std::chrono::microseconds(took_us * options_.rest_factor),
-                        [&] { return stopping_; });
+      changed_.wait_for(lock, std::chrono::microseconds(rest_us_),
+                        [&] { return stopping_.load(); });
       continue;
     }
     const uint64_t wait_ms =

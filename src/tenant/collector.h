@@ -13,7 +13,11 @@
 // stands for; until then it may move to a later time, never be lost. A crash at any point repeats a
 // slice.
 //
-// Pace: after each slice the thread rests for rest_factor times as long as the slice took.
+// What makes no sense (a key or value that cannot be decoded, a note that no model can collect) is
+// passed over, counted and told once: it must not hold up the rest.
+//
+// Pace: after each slice the thread rests for rest_factor times as long as the slice took, up to
+// rest_ms_max. It rests less after slices of a keyspace whose garbage comes faster than it goes.
 #pragma once
 
 #include <array>
@@ -23,8 +27,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "codec/system_keys.h"
 #include "codec/tenant_keys.h"
@@ -33,19 +39,34 @@
 
 namespace trellis {
 
+// A note, which CountedView::leave_garbage left.
+struct Garbage {
+  uint64_t due_ms = 0;
+  Bytes target;
+  Model model = Model::raw;
+  uint64_t bytes = 0;  // about so many are freed
+};
+
 // A model that leaves garbage.
 class GarbageOwner {
  public:
   virtual ~GarbageOwner() = default;
-  // Collects one target, or a bounded part of it, and takes the note back in the transaction that
-  // removes the last of it. True if the note is gone.
-  virtual Result<bool> collect(Tenant& tenant, uint64_t due_ms, ByteView target) = 0;
+  // Collects these targets, or a bounded part of them, and takes each note back in the transaction
+  // that removes the last of its target. How many of the notes are gone. One transaction should do:
+  // they are few, and about as many bytes as one should read. Code::corrupt: one of them cannot be
+  // collected, and none of them was.
+  // REQUIRES: all are different, and of this model.
+  virtual Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) = 0;
 };
 
 struct CollectorOptions {
   uint64_t gc_life_time_ms = 60'000;
   unsigned rest_factor = 4;
+  uint64_t rest_ms_max = 250;
   size_t slice_notes = 256;
+  // In one transaction, of which one alone costs as much as many notes do.
+  size_t span_notes = 32;
+  size_t span_bytes = 1024 * 1024;  // of what they name; more if it is one note's
   // Of a burial. Large, because each slice leaves a range delete, and the first read after one
   // sorts all that are in RocksDB's memtable: many small ones cost the neighbours more (bench
   // keyspaces).
@@ -77,6 +98,8 @@ class Collector {
   // One slice of the work that is due. How many milliseconds until there may be more: 0 is now;
   // absent: the due index is empty. One thread at a time.
   Result<std::optional<uint64_t>> step();
+  // How long the neighbours get after the last step. Of the thread that steps.
+  uint64_t rest_us() const { return rest_us_; }
 
   // A thread that steps until stop.
   void start();
@@ -88,6 +111,8 @@ class Collector {
     uint64_t steps = 0;
     uint64_t failed_steps = 0;
     uint64_t notes = 0;  // of garbage that is collected
+    uint64_t passed_over =
+        0;  // notes and due entries without sense; no more than 1,000 are counted
     uint64_t purged_bytes = 0;
   };
   Totals totals() const;  // any thread
@@ -100,10 +125,26 @@ class Collector {
     DueJob job;
     Bytes detail;
   };
+  struct Slice;
+  // A keyspace with garbage that takes more than a slice.
+  struct UnderWay {
+    Bytes from = {};      // where the next slice begins
+    uint64_t lag_ms = 0;  // how long the last note of this one was due
+    uint64_t rest_percent = 0;
+  };
   Result<std::optional<Entry>> next_entry();
+  Result<std::optional<Entry>> first_entry(ByteView begin, ByteView end);
   Status run(const Entry& entry);
   Status forget_request(const Entry& entry);
   Status collect_garbage(const Entry& entry);
+  uint64_t life_time_ago_ms() const;
+  Result<Slice> read_slice(ByteView begin, ByteView end);
+  Result<bool> collect_slice(Tenant& tenant, std::span<const Garbage> notes);
+  Result<bool> collect_span(Tenant& tenant, std::span<const Garbage> notes);
+  template <class Map>
+  Result<std::optional<uint64_t>> first_due_ms(Map& map, ByteView begin, ByteView end);
+  void go_on_from(KeyspaceId keyspace, const Slice& slice, ByteView from);
+  void pass_over(ByteView key, std::string_view why);
   Status leave_to_burial(const Entry& entry);
   Result<uint64_t> collectable_before_ms(KeyspaceId keyspace, uint64_t oldest_due_ms);
   Status finish_garbage(const Entry& entry);
@@ -121,16 +162,21 @@ class Collector {
   std::array<GarbageOwner*, 4> owners_{};
   // Where the next look at the index begins, so that a long burial does not hold up the rest.
   Bytes cursor_;
-  // Where the next slice of a keyspace's garbage begins, if not at its first note.
-  std::unordered_map<KeyspaceId, Bytes> notes_from_;
+  bool round_worked_ = false;  // a step did since the index was last looked at from its start
+  bool all_failed_ = false;    // none did in the round before
+  uint64_t rest_us_ = 0;
+  uint64_t rest_percent_ = 0;  // of what the step takes
+  std::unordered_map<KeyspaceId, UnderWay> under_way_;
+  std::unordered_set<size_t> passed_over_;  // hashes of keys
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> failed_steps_{0};
   std::atomic<uint64_t> notes_{0};
+  std::atomic<uint64_t> passed_over_count_{0};
   std::atomic<uint64_t> purged_bytes_{0};
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_{false};  // changes under mutex_; ends a reclaim that is under way
   bool woken_ = false;
   std::thread thread_;
 };

@@ -17,21 +17,29 @@ constexpr uint64_t hour_ms = 3'600'000;
 // A model whose garbage is one raw key per note.
 class KeyRemover final : public GarbageOwner {
  public:
-  Result<bool> collect(Tenant& tenant, uint64_t due_ms, ByteView target) override {
-    const Bytes key = encode(RawKey{tenant.id(), target});
-    TRY(tenant.collect(Model::raw, Scope::in(tenant.id()).exclusive(key),
-                       [&](CountedView& view) -> Status {
-                         Value old;
-                         TRY(view.get(key, old));
-                         if (old.found()) view.count_keys(-1);
-                         view.remove(key, old);
-                         view.forget_garbage(due_ms, target);
-                         return {};
-                       }));
-    collected_.emplace(target);
-    return true;
+  Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override {
+    spans_.push_back(notes.size());
+    for (const Garbage& note : notes)
+      if (note.target == broken_) return Error{Code::corrupt, "a value without sense"};
+    Scope scope = Scope::in(tenant.id());
+    for (const Garbage& note : notes) scope.exclusive(encode(RawKey{tenant.id(), note.target}));
+    TRY(tenant.collect(Model::raw, scope, [&](CountedView& view) -> Status {
+      for (const Garbage& note : notes) {
+        const Bytes key = encode(RawKey{tenant.id(), note.target});
+        Value old;
+        TRY(view.get(key, old));
+        if (old.found()) view.count_keys(-1);
+        view.remove(key, old);
+        view.forget_garbage(note.due_ms, note.target);
+      }
+      return {};
+    }));
+    for (const Garbage& note : notes) collected_.insert(note.target);
+    return notes.size();
   }
   std::set<Bytes> collected_;
+  std::vector<size_t> spans_;    // how many came together
+  std::optional<Bytes> broken_;  // this target cannot be collected
 };
 
 class CollectorTest : public TenantFixture {
@@ -64,11 +72,16 @@ class CollectorTest : public TenantFixture {
   Status leave(Tenant& tenant, ByteView target) {
     return leave_at(tenant, clock_.unix_ms(), target);
   }
-  Status leave_at(Tenant& tenant, uint64_t due_ms, ByteView target) {
+  Status leave_at(Tenant& tenant, uint64_t due_ms, ByteView target, uint64_t bytes = 100) {
     return tenant.write(writer, Model::raw, Scope::in(tenant.id()), [&](CountedView& view) {
-      view.leave_garbage(due_ms, target, 100);
+      view.leave_garbage(due_ms, target, bytes);
       return Status();
     });
+  }
+  void store(ByteView key, ByteView value) {
+    Commit one;
+    one.writes.put(key, value);
+    ASSERT_OK(commit(memory_, one));
   }
 
   size_t due_entries() { return entries_in("\x04/keyspaces/due/", "\x04/keyspaces/due0"); }
@@ -161,11 +174,99 @@ TEST_P(CollectorTest, ManyNotesInSlices) {
   EXPECT_EQ(entries_of(tenant->id()), entries_in(Bytes("x\0\0\1k", 5), Bytes("x\0\0\1l", 5)));
 }
 
+// Few transactions for many notes, and no more in one than it can read.
+TEST_P(CollectorTest, NotesGoInSpans) {
+  restart({}, {.slice_notes = 50, .span_notes = 20, .span_bytes = 1'000});
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  for (int i = 0; i < 60; i++) ASSERT_OK(leave_at(*tenant, start_ms + i, std::to_string(i), 10));
+  char target = 'a';
+  for (const uint64_t bytes : {400u, 600u, 1u, 5'000u, 1'000u})
+    ASSERT_OK(leave_at(*tenant, start_ms + hour_ms, Bytes(1, target++), bytes));
+  ASSERT_OK(leave_at(*tenant, start_ms + hour_ms + 1, "all there is", UINT64_MAX));
+  clock_.advance_ms(2 * hour_ms);
+  collect();
+  EXPECT_EQ(owner_.collected_.size(), 66u);
+  // A slice of 50, and one of the rest.
+  EXPECT_EQ(owner_.spans_, (std::vector<size_t>{20, 20, 10, 11, 2, 1, 1, 1}));
+  EXPECT_EQ(tenant->figures().value(), Figures());
+  EXPECT_EQ(recount(memory_, tenant->id()).value(), Figures());
+}
+
+// --- what makes no sense ---
+
+TEST_P(CollectorTest, ADueEntryWithoutSenseIsPassedOver) {
+  const Bytes due = "\x04/keyspaces/due/";
+  store(due + "?", "\x01");                                      // in front of all others
+  store(due + Bytes(8, '\0') + Bytes("\0\0\1\x7f", 4), "\x01");  // a job that there is not
+  store(due + Bytes(8, '\xff') + "x", "\x01");                   // behind them
+  EXPECT_EQ(collector_->step().value(), std::nullopt);
+  ASSERT_OK(make("shop"));
+  ASSERT_OK(leave(*keyspaces_->tenant("shop").value(), "a"));
+  clock_.advance_ms(hour_ms);
+  collect();
+  collect();
+  EXPECT_EQ(owner_.collected_, (std::set<Bytes>{"a"}));
+  EXPECT_EQ(due_entries(), 3u) << "they stay, for whoever looks into it";
+  EXPECT_GE(collector_->totals().passed_over, 2u);
+  EXPECT_LE(collector_->totals().passed_over, 3u) << "each is counted once";
+}
+
+TEST_P(CollectorTest, ANoteWithoutSenseIsPassedOver) {
+  restart({}, {.slice_notes = 4});
+  const KeyspaceId id = make("shop").value().id;
+  const auto tenant = keyspaces_->tenant(id).value();
+  const Bytes notes("x\0\0\1g", 5);
+  for (int i = 0; i < 10; i++) ASSERT_OK(leave_at(*tenant, start_ms + i, std::to_string(i)));
+  store(notes, "\x01");  // before all others
+  for (int i = 0; i < 9; i++) {
+    Bytes key = encode(GarbageKey{id, start_ms + 2, Model::raw, "broken" + std::to_string(i)});
+    if (i % 2 == 0) key[13] = '?';  // a model that there is not
+    store(key, "?");
+  }
+  clock_.advance_ms(hour_ms);
+  collect();
+  EXPECT_EQ(owner_.collected_.size(), 10u);
+  EXPECT_EQ(collector_->totals().passed_over, 10u);
+  EXPECT_EQ(due_entries(), 0u) << "nothing is left that could be done";
+  EXPECT_EQ(entries_in(notes, prefix_end(notes)), 10u);
+  EXPECT_EQ(collector_->totals().failed_steps, 0u);
+  // What comes later finds its way past them.
+  ASSERT_OK(leave(*tenant, "later"));
+  clock_.advance_ms(hour_ms);
+  collect();
+  EXPECT_TRUE(owner_.collected_.contains("later"));
+  EXPECT_EQ(collector_->totals().passed_over, 10u);
+}
+
+TEST_P(CollectorTest, WhatCannotBeCollectedIsPassedOver) {
+  restart({}, {.slice_notes = 4});
+  const auto tenant = keyspaces_->tenant(make("shop").value().id).value();
+  for (int i = 0; i < 10; i++) ASSERT_OK(leave(*tenant, std::to_string(i)));
+  owner_.broken_ = "5";
+  ASSERT_OK(tenant->write(writer, Model::fs, Scope::in(tenant->id()), [&](CountedView& view) {
+    view.leave_garbage(start_ms, "nobody's", 1);
+    return Status();
+  }));
+  clock_.advance_ms(hour_ms);
+  collect();
+  EXPECT_EQ(owner_.collected_.size(), 9u);
+  EXPECT_EQ(collector_->totals().passed_over, 2u);
+  EXPECT_EQ(collector_->totals().failed_steps, 0u);
+  EXPECT_EQ(due_entries(), 1u) << "it is tried again";
+  EXPECT_GT(collector_->step().value(), 0u) << "after a while";
+  EXPECT_EQ(recount(memory_, tenant->id()).value(), tenant->figures().value());
+  owner_.broken_.reset();
+  clock_.advance_ms(hour_ms);
+  collect();
+  EXPECT_TRUE(owner_.collected_.contains("5"));
+}
+
 // What a slice removed is not looked for again: an engine may have to step over it.
 TEST_P(CollectorTest, ASliceBeginsWhereTheLastOneEnded) {
   ASSERT_OK(make("shop"));
   const auto tenant = keyspaces_->tenant("shop").value();
-  for (int i = 0; i < 30; i++) ASSERT_OK(leave(*tenant, std::to_string(i)));
+  for (int i = 0; i < 31; i++) ASSERT_OK(leave(*tenant, std::to_string(i)));
   clock_.advance_ms(hour_ms);
   RecordingEngine recording(memory_);
   Transactor transactor(recording, clock_, {.way = GetParam(), .check_scope = true});
@@ -393,6 +494,45 @@ TEST_P(CollectorTest, TheDiskGetsBackWhatIsWorthIt) {
   EXPECT_GT(hooked.reclaims, 0);
 }
 
+// Whoever stops the server does not wait until the disk has everything back: that is begun again.
+TEST_P(CollectorTest, StoppingEndsAReclaim) {
+  HookedEngine hooked(memory_);
+  Transactor transactor(hooked, clock_, {.way = GetParam(), .check_scope = true});
+  const MapHandle map{hooked, transactor, clock_};
+  const auto keyspaces = Keyspaces::open(map).value();
+  Gc gc(map, keyspaces->changes());
+  const KeyspaceId id = make("shop").value().id;
+  const auto tenant = keyspaces_->tenant("shop").value();
+  for (int i = 0; i < 17; i++)
+    ASSERT_OK(put(*tenant, writer, std::to_string(i), std::string(1'000'000, 'x')));
+  bury("shop");
+  collector_.emplace(*keyspaces, gc);
+  hooked.on_reclaim = [&] { collector_->stop(); };
+  while (hooked.reclaims == 0) ASSERT_OK(collector_->step());
+  EXPECT_EQ(load_purge(memory_, id).value().value().finished_ms, 0u);
+  EXPECT_EQ(due_entries(), 1u);
+  const int reclaims = hooked.reclaims;
+  collector_.emplace(*keyspaces, gc);
+  collect();
+  EXPECT_GT(hooked.reclaims, reclaims);
+  EXPECT_GT(load_purge(memory_, id).value().value().finished_ms, 0u);
+  EXPECT_EQ(due_entries(), 0u);
+}
+
+// A clock that is a year ahead for a moment: the safe point goes no further than the garbage.
+TEST_P(CollectorTest, TheSafePointGoesNoFurtherThanItMust) {
+  const KeyspaceId id = make("shop").value().id;
+  const auto tenant = keyspaces_->tenant(id).value();
+  ASSERT_OK(leave(*tenant, "a"));
+  ASSERT_OK(leave_at(*tenant, start_ms + 5 * second_ms, "b"));
+  clock_.jump_to_ms(start_ms + 365 * 24 * hour_ms);
+  collect();
+  EXPECT_EQ(owner_.collected_.size(), 2u);
+  clock_.jump_to_ms(start_ms + 10 * second_ms);
+  EXPECT_LE(gc_->load(id).value().txn_safe_point, timestamp_at_ms(clock_.unix_ms()));
+  EXPECT_OK(gc_->set_barrier(id, "backup-7", timestamp_at_ms(clock_.unix_ms()), 600, root));
+}
+
 // The safe point is ahead of a clock that was set back: what is not due yet is left alone.
 TEST_P(CollectorTest, CollectsNothingBeforeItIsDue) {
   ASSERT_OK(make("shop"));
@@ -408,6 +548,101 @@ TEST_P(CollectorTest, CollectsNothingBeforeItIsDue) {
   clock_.advance_ms(hour_ms);
   collect();
   EXPECT_EQ(owner_.collected_.size(), 2u);
+}
+
+// --- pace ---
+
+class PaceTest : public CollectorTest {
+ protected:
+  // A step of which one commit takes so long.
+  uint64_t rest_after_ms(uint64_t took_ms) {
+    hooked_.on_commit = [&, took_ms] {
+      clock_.advance_ms(took_ms);
+      return Status();
+    };
+    EXPECT_EQ(collector_->step().value_or(std::nullopt), 0u);
+    EXPECT_EQ(hooked_.on_commit, nullptr);
+    return collector_->rest_us() / 1'000;
+  }
+  void use_hooks(CollectorOptions options) {
+    keyspaces_ = Keyspaces::open(hooked_map_).value();
+    gc_.emplace(hooked_map_, keyspaces_->changes());
+    collector_.emplace(*keyspaces_, *gc_, options);
+    collector_->own(Model::raw, owner_);
+  }
+
+  HookedEngine hooked_{memory_};
+  Transactor hooked_transactor_{hooked_, clock_, {.way = GetParam(), .check_scope = true}};
+  MapHandle hooked_map_{hooked_, hooked_transactor_, clock_};
+};
+INSTANTIATE_TEST_SUITE_P(BothWays, PaceTest, testing::Values(Way::latched, Way::expecting),
+                         way_name);
+
+TEST_P(PaceTest, ABurialRestsFourTimesAsLongUpToALimit) {
+  use_hooks({.slice_entries = 10});
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  for (int i = 0; i < 100; i++) ASSERT_OK(put(*tenant, writer, std::to_string(i), "v"));
+  bury("shop");
+  EXPECT_EQ(rest_after_ms(10), 40u);
+  EXPECT_EQ(rest_after_ms(20), 80u);
+  EXPECT_EQ(rest_after_ms(10'000), 250u);
+  EXPECT_EQ(rest_after_ms(10), 40u);
+}
+
+TEST_P(PaceTest, RestsLessWhileTheBacklogGrows) {
+  use_hooks({.slice_notes = 10});
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  // So many that the last of a slice is due 2 ms after that of the last, while a slice takes 10 ms.
+  uint64_t due_ms = start_ms;
+  for (int i = 0; i < 1'000; i++)
+    ASSERT_OK(leave_at(*tenant, due_ms += i % 5 == 0 ? 1 : 0, std::to_string(i)));
+  // And then few.
+  for (int i = 1'000; i < 1'500; i++) ASSERT_OK(leave_at(*tenant, due_ms += 10, std::to_string(i)));
+  clock_.advance_ms(hour_ms);
+  uint64_t last_ms = 40;
+  for (int i = 0; i < 100; i++) {
+    const uint64_t rest_ms = rest_after_ms(10);
+    EXPECT_LE(rest_ms, last_ms) << i;
+    last_ms = rest_ms;
+    EXPECT_TRUE(i > 0 || rest_ms == 40);
+  }
+  EXPECT_EQ(last_ms, 2u) << "a quarter of what it takes";
+  // It stays so until it has caught up.
+  for (int i = 0; i < 49; i++) EXPECT_EQ(rest_after_ms(10), 2u);
+  EXPECT_EQ(owner_.collected_.size(), 1'490u);
+  collect();
+  EXPECT_EQ(owner_.collected_.size(), 1'500u);
+  for (int i = 0; i < 20; i++) ASSERT_OK(leave(*tenant, "more" + std::to_string(i)));
+  clock_.advance_ms(hour_ms);
+  EXPECT_EQ(rest_after_ms(10), 40u);
+}
+
+// What became due while the collector was at work is not left for a later look.
+TEST_P(PaceTest, GoesOnWithWhatBecameDueMeanwhile) {
+  use_hooks({});
+  ASSERT_OK(make("shop"));
+  const auto tenant = keyspaces_->tenant("shop").value();
+  for (int i = 0; i < 50; i++)
+    ASSERT_OK(leave_at(*tenant, start_ms + i * second_ms / 10, std::to_string(i)));
+  clock_.advance_ms(61 * second_ms);
+  for (int i = 0; i < 5; i++) rest_after_ms(second_ms);
+  EXPECT_EQ(owner_.collected_.size(), 50u);
+}
+
+// A keyspace that fails does not slow the others down; if all fail, it waits.
+TEST_P(CollectorTest, AKeyspaceThatFailsLeavesTheOthersAlone) {
+  ASSERT_OK(make("bad"));
+  ASSERT_OK(make("good"));
+  const auto bad = keyspaces_->tenant("bad").value();
+  ASSERT_OK(leave(*bad, "a"));
+  store(encode(KeyspaceGcSafePointKey{bad->id()}), "?");
+  ASSERT_OK(leave(*keyspaces_->tenant("good").value(), "b"));
+  clock_.advance_ms(hour_ms);
+  for (int i = 0; i < 4; i++) discard(collector_->step());
+  EXPECT_EQ(owner_.collected_, (std::set<Bytes>{"b"}));
+  EXPECT_GE(collector_->totals().failed_steps, 2u);
 }
 
 // The clock is set back while the collector works on what was due before.

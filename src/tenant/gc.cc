@@ -301,22 +301,48 @@ void put_due(View& view, KeyspaceId keyspace, DueJob job, uint64_t now_ms) {
   view.put(encode(KeyspaceDueKey{due_bucket(now_ms), keyspace, job, {}}), due_entry_value);
 }
 
-Status append_barrier_change(View& view, const ChangeLog& changes, const Keyspace& keyspace,
-                             const char* action, const Barrier& barrier, const Caller& caller) {
+Status append_action(View& view, const ChangeLog& changes, const Keyspace& keyspace,
+                     const char* action, std::string detail, const Caller& caller) {
   Change change{.actor = caller.name,
                 .action = action,
                 .keyspace = keyspace.id,
                 .name = keyspace.name,
-                .detail = fmt::format("{} at {} {}", barrier.service, barrier.safe_point,
-                                      until_text(barrier)),
+                .detail = std::move(detail),
                 .after = std::nullopt};
   TRY(changes.append(view, change));
   return {};
 }
 
+std::string barrier_text(const Barrier& barrier) {
+  return fmt::format("{} at {} {}", barrier.service, barrier.safe_point, until_text(barrier));
+}
+
+std::string advance_text(const Advance& advance) {
+  return fmt::format("{} -> {}", advance.before, advance.after);
+}
+
 }  // namespace
 
 // --- safe points ---
+
+struct Gc::Effects {
+  bool logged = false;
+  bool due = false;
+};
+
+// Runs the transaction and tells those who wait for what it did. An answer of maybe tells them too:
+// looking once more for nothing costs little.
+Status Gc::transact_and_tell(const Scope& scope, const Effects& effects,
+                             FunctionRef<Status(View&)> update) {
+  Status status = map_.transact_durably(scope, update);
+  if (!status && status.error().code != Code::maybe) return status;
+  if (effects.logged) changes_.announce();
+  if (effects.due) {
+    const std::lock_guard lock(wake_mutex_);
+    if (wake_) wake_();
+  }
+  return status;
+}
 
 Result<GcState> Gc::load(KeyspaceId keyspace) {
   TRY(look_up_keyspace(map_.engine, keyspace));
@@ -334,34 +360,42 @@ Result<GcState> Gc::load(KeyspaceId keyspace) {
   return state;
 }
 
-Result<Advance> Gc::advance_txn_safe_point(KeyspaceId keyspace, uint64_t target) {
+Result<Advance> Gc::advance_txn_safe_point(KeyspaceId keyspace, uint64_t target,
+                                           const Caller& caller) {
   Scope scope = Scope::system();
   TRY(lock_keyspace_meta(scope, keyspace));
   const GcKeys keys(keyspace);
   scope.exclusive(keys.txn).exclusive(keys.barriers);
+  ChangeLog::lock(scope);
   Advance advance;
+  Effects effects;
   const auto update = [&](View& view) -> Status {
-    TRY(look_up_living_keyspace(view, keyspace));
+    TRY_ASSIGN(const Keyspace found, look_up_living_keyspace(view, keyspace));
     const uint64_t now_ms = map_.clock.unix_ms();
     TRY(check_not_in_future(target, now_ms));
     TRY_ASSIGN(const uint64_t before, read_txn_safe_point(view, keys));
     if (target < before) return goes_back("txn", target, before);
     TRY_ASSIGN(const Barriers barriers, read_barriers(view, keys, now_ms));
     advance = move_txn_safe_point(view, keys, before, target, barriers);
-    return {};
+    effects.logged = advance.after != advance.before;
+    if (!effects.logged) return {};
+    return append_action(view, changes_, found, "gc.txn_safe_point", advance_text(advance), caller);
   };
-  TRY(map_.transact_durably(scope, update));
+  TRY(transact_and_tell(scope, effects, update));
   return advance;
 }
 
-Result<Advance> Gc::advance_gc_safe_point(KeyspaceId keyspace, uint64_t target) {
+Result<Advance> Gc::advance_gc_safe_point(KeyspaceId keyspace, uint64_t target,
+                                          const Caller& caller) {
   Scope scope = Scope::system();
   TRY(lock_keyspace_meta(scope, keyspace));
   const GcKeys keys(keyspace);
   scope.exclusive(keys.gc).shared(keys.txn);
+  ChangeLog::lock(scope);
   Advance advance;
+  Effects effects;
   const auto update = [&](View& view) -> Status {
-    TRY(look_up_living_keyspace(view, keyspace));
+    TRY_ASSIGN(const Keyspace found, look_up_living_keyspace(view, keyspace));
     TRY(check_not_in_future(target, map_.clock.unix_ms()));
     TRY_ASSIGN(const uint64_t before, read_gc_safe_point(view, keys));
     TRY_ASSIGN(const uint64_t txn, read_txn_safe_point(view, keys));
@@ -374,9 +408,11 @@ Result<Advance> Gc::advance_gc_safe_point(KeyspaceId keyspace, uint64_t target) 
                    "safe_point_ahead_of_txn"};
     if (target != before) view.put(keys.gc, encode_gc_safe_point(keyspace, target));
     advance = {.before = before, .after = target, .blocker = {}};
-    return {};
+    effects.logged = advance.after != advance.before;
+    if (!effects.logged) return {};
+    return append_action(view, changes_, found, "gc.safe_point", advance_text(advance), caller);
   };
-  TRY(map_.transact_durably(scope, update));
+  TRY(transact_and_tell(scope, effects, update));
   return advance;
 }
 
@@ -406,26 +442,6 @@ Result<GcState> Gc::advance_both(KeyspaceId keyspace, uint64_t target) {
 
 // --- barriers ---
 
-struct Gc::BarrierChange {
-  Barrier barrier;
-  bool logged = false;
-  bool due = false;
-};
-
-// Runs the transaction and tells those who wait for what it did. An answer of maybe tells them too:
-// looking once more for nothing costs little.
-Status Gc::change_barrier(const Scope& scope, BarrierChange& change,
-                          FunctionRef<Status(View&)> update) {
-  Status status = map_.transact_durably(scope, update);
-  if (!status && status.error().code != Code::maybe) return status;
-  if (change.logged) changes_.announce();
-  if (change.due) {
-    const std::lock_guard lock(wake_mutex_);
-    if (wake_) wake_();
-  }
-  return status;
-}
-
 Result<Barrier> Gc::set_barrier(KeyspaceId keyspace, std::string_view service, uint64_t safe_point,
                                 uint64_t ttl_s, const Caller& caller) {
   Scope scope = Scope::system();
@@ -435,12 +451,13 @@ Result<Barrier> Gc::set_barrier(KeyspaceId keyspace, std::string_view service, u
   const GcKeys keys(keyspace);
   scope.shared(keys.txn).exclusive(keys.barriers);
   TRY_ASSIGN(const bool notes, has_notes(map_.engine, keyspace));
-  BarrierChange change;
+  Barrier barrier;
+  Effects effects;
   // A renewal is not logged, so it need not wait for the one log of all keyspaces.
   bool holds_log = false;
   bool needs_log = false;
   const auto update = [&](View& view) -> Status {
-    change = {};
+    effects = {};
     needs_log = false;
     TRY_ASSIGN(const Keyspace found, look_up_living_keyspace(view, keyspace));
     TRY_ASSIGN(const uint64_t txn, read_txn_safe_point(view, keys));
@@ -453,32 +470,32 @@ Result<Barrier> Gc::set_barrier(KeyspaceId keyspace, std::string_view service, u
     const uint64_t now_ms = map_.clock.unix_ms();
     TRY_ASSIGN(const Barriers barriers, read_barriers(view, keys, now_ms));
     const Barrier* old = find_barrier(barriers.live, service);
-    change.barrier = {.service = std::string(service),
-                      .safe_point = safe_point,
-                      .expires_at_s = expiry_s(now_ms, ttl_s),
-                      .set_at_s = old != nullptr ? old->set_at_s : now_ms / 1000};
+    barrier = {.service = std::string(service),
+               .safe_point = safe_point,
+               .expires_at_s = expiry_s(now_ms, ttl_s),
+               .set_at_s = old != nullptr ? old->set_at_s : now_ms / 1000};
     if (old == nullptr) {
       needs_log = !holds_log;
       if (needs_log) return Error{Code::conflict, "the barrier is new: run again with the log"};
       TRY(make_room_for_barrier(view, keys, barriers));
-      TRY(append_barrier_change(view, changes_, found, "gc.barrier", change.barrier, caller));
-      change.logged = true;
+      TRY(append_action(view, changes_, found, "gc.barrier", barrier_text(barrier), caller));
+      effects.logged = true;
     }
-    const bool loosens = old != nullptr && (safe_point > old->safe_point ||
-                                            change.barrier.expires_at_s < old->expires_at_s);
-    change.due = loosens && notes;
-    if (change.due) put_due(view, keyspace, DueJob::garbage, now_ms);
-    view.put(keys.barrier(service), encode_barrier(keyspace, change.barrier));
+    const bool loosens = old != nullptr &&
+                         (safe_point > old->safe_point || barrier.expires_at_s < old->expires_at_s);
+    effects.due = loosens && notes;
+    if (effects.due) put_due(view, keyspace, DueJob::garbage, now_ms);
+    view.put(keys.barrier(service), encode_barrier(keyspace, barrier));
     return {};
   };
-  Status status = change_barrier(scope, change, update);
+  Status status = transact_and_tell(scope, effects, update);
   if (!status && needs_log) {
     ChangeLog::lock(scope);
     holds_log = true;
-    status = change_barrier(scope, change, update);
+    status = transact_and_tell(scope, effects, update);
   }
   TRY(status);
-  return change.barrier;
+  return barrier;
 }
 
 Result<Barrier> Gc::delete_barrier(KeyspaceId keyspace, std::string_view service,
@@ -490,9 +507,10 @@ Result<Barrier> Gc::delete_barrier(KeyspaceId keyspace, std::string_view service
   scope.exclusive(keys.barriers);
   ChangeLog::lock(scope);
   TRY_ASSIGN(const bool notes, has_notes(map_.engine, keyspace));
-  BarrierChange change;
+  Barrier barrier;
+  Effects effects;
   const auto update = [&](View& view) -> Status {
-    change = {};
+    effects = {};
     // A tombstone too: a hold without end would keep it for ever.
     TRY_ASSIGN(const Keyspace found, look_up_keyspace(view, keyspace));
     const uint64_t now_ms = map_.clock.unix_ms();
@@ -500,24 +518,24 @@ Result<Barrier> Gc::delete_barrier(KeyspaceId keyspace, std::string_view service
     Value value;
     TRY(view.get(key, value));
     if (value.found()) {
-      TRY_ASSIGN(change.barrier, decode_barrier(keyspace, key, value.bytes()));
+      TRY_ASSIGN(barrier, decode_barrier(keyspace, key, value.bytes()));
     }
-    if (!value.found() || !is_live(change.barrier, now_ms))
+    if (!value.found() || !is_live(barrier, now_ms))
       return Error{Code::not_found,
                    fmt::format("keyspace {} has no barrier of service {}: it was never set, has "
                                "expired or was deleted",
                                keyspace.value, quote(service)),
                    "barrier_not_found"};
-    TRY(append_barrier_change(view, changes_, found, "gc.barrier.delete", change.barrier, caller));
-    change.logged = true;
+    TRY(append_action(view, changes_, found, "gc.barrier.delete", barrier_text(barrier), caller));
+    effects.logged = true;
     const bool buried = found.state == KeyspaceState::tombstone;
-    change.due = notes || buried;
-    if (change.due) put_due(view, keyspace, buried ? DueJob::purge : DueJob::garbage, now_ms);
+    effects.due = notes || buried;
+    if (effects.due) put_due(view, keyspace, buried ? DueJob::purge : DueJob::garbage, now_ms);
     view.remove(key);
     return {};
   };
-  TRY(change_barrier(scope, change, update));
-  return change.barrier;
+  TRY(transact_and_tell(scope, effects, update));
+  return barrier;
 }
 
 void Gc::on_due(std::function<void()> wake) {
@@ -531,13 +549,12 @@ namespace {
 
 // Adds up the notes that are due, oldest first.
 Status count_waiting(Engine& engine, KeyspaceId keyspace, uint64_t now_ms, GcExplanation& out) {
-  Status bad;
   const auto visit = [&](ByteView key, ByteView value) {
     const auto note = decode<GarbageKey>(key);
     const auto bytes = decode_garbage_value(value);
     if (!note || !bytes) {
-      bad = corrupt("garbage note", keyspace);
-      return Visit::stop;
+      out.broken_notes++;
+      return Visit::go_on;
     }
     if (!out.oldest_due_ms) out.oldest_due_ms = note->due_ms;
     out.waiting_notes++;
@@ -545,14 +562,17 @@ Status count_waiting(Engine& engine, KeyspaceId keyspace, uint64_t now_ms, GcExp
     return Visit::go_on;
   };
   const Bytes end = first_note_key(keyspace, now_ms + 1);
-  std::optional<Bytes> begin = first_note_key(keyspace, 0);
-  while (begin && bad.has_value() && out.waiting_notes < explained_notes_max) {
-    const ScanRequest request{
-        .begin = *begin, .end = end, .entries_max = explained_notes_max - out.waiting_notes};
-    TRY_ASSIGN(ScanPage page, engine.scan(request, visit));
+  std::optional<Bytes> begin =
+      first_note_key(keyspace, 0).substr(0, 5);  // broken ones may be first
+  const auto left = [&] {
+    return explained_notes_max -
+           std::min(explained_notes_max, out.waiting_notes + out.broken_notes);
+  };
+  while (begin && left() > 0) {
+    TRY_ASSIGN(ScanPage page,
+               engine.scan({.begin = *begin, .end = end, .entries_max = left()}, visit));
     begin = std::move(page.resume);
   }
-  TRY(bad);
   if (!begin) return {};
   TRY_ASSIGN(const ScanPage page, engine.scan({.begin = *begin, .end = end, .entries_max = 1},
                                               [](ByteView, ByteView) { return Visit::go_on; }));
@@ -568,13 +588,13 @@ Result<std::optional<uint64_t>> youngest_due_ms(Engine& engine, KeyspaceId keysp
   const Bytes end = first_note_key(keyspace, now_ms + 1);
   const auto visit = [&](ByteView key, ByteView) {
     if (const auto note = decode<GarbageKey>(key)) due_ms = note->due_ms;
-    return Visit::go_on;
+    return due_ms ? Visit::stop : Visit::go_on;
   };
-  TRY(engine.scan({.begin = begin, .end = end, .reverse = true, .entries_max = 1}, visit));
+  TRY(engine.scan({.begin = begin, .end = end, .reverse = true, .entries_max = 4}, visit));
   return due_ms;
 }
 
-std::string explain_in_words(const GcExplanation& explained, uint64_t now_ms) {
+std::string waiting_in_words(const GcExplanation& explained, uint64_t now_ms) {
   if (explained.waiting_notes == 0) return "nothing waits";
   const char* more = explained.more ? "more than " : "";
   const std::string bytes = more + bytes_text(explained.waiting_bytes);
@@ -593,6 +613,19 @@ std::string explain_in_words(const GcExplanation& explained, uint64_t now_ms) {
                      explained.waiting_notes, one ? "" : "s", bytes, one ? "s" : "");
 }
 
+std::string explain_in_words(const GcExplanation& explained, uint64_t now_ms) {
+  std::string text = waiting_in_words(explained, now_ms);
+  if (explained.broken_notes > 0)
+    text +=
+        fmt::format("; notes that make no sense and are passed over: {}", explained.broken_notes);
+  if (explained.ahead_of_clock)
+    text += fmt::format(
+        "; the txn safe point, {}, is ahead of the server's clock, which is or was wrong: until "
+        "then garbage goes as soon as it is due, and no hold can be set before that point",
+        point_text(explained.state.txn_safe_point));
+  return text;
+}
+
 }  // namespace
 
 Result<GcExplanation> Gc::explain(KeyspaceId keyspace) {
@@ -606,6 +639,8 @@ Result<GcExplanation> Gc::explain(KeyspaceId keyspace) {
   if (!barriers.empty() && youngest_ms && explained.waiting_notes > 0 &&
       timestamp_at_ms(*youngest_ms) >= barriers[0].safe_point)
     explained.held_by = barriers[0];
+  explained.ahead_of_clock =
+      ms_of_timestamp(explained.state.txn_safe_point) > now_ms + future_ms_max;
   explained.text = explain_in_words(explained, now_ms);
   return explained;
 }

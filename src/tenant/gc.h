@@ -15,7 +15,8 @@
 //   '/keyspaces/service_safe_point/{id}/{service}'      -> {"service_id":"backup-7","expired_at":s,
 //                                             "safe_point":7,"keyspace_id":1,"set_at":s}
 //
-// Each keyspace has its own, and only its own lock: no tenant's GC waits for another's.
+// Each keyspace has its own, and only its own lock: what the collector does for one waits for no
+// other. What callers do is in the log of changes, which is one for all; renewing a hold is not.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +63,11 @@ struct GcExplanation {
   std::optional<Barrier> held_by;  // the lowest live barrier that holds garbage back
   uint64_t waiting_bytes = 0;      // of garbage that is due
   uint64_t waiting_notes = 0;
-  bool more = false;  // there is more than was counted: it stops after so many notes
+  uint64_t broken_notes = 0;  // which make no sense: the collector passes over them
+  bool more = false;          // there is more than was counted: it stops after so many notes
   std::optional<uint64_t> oldest_due_ms;
+  // Further ahead of the clock than any advance may go: some clock was wrong, then or now.
+  bool ahead_of_clock = false;
   std::string text;  // "held at 2026-11-15T04:00:00Z by backup-7, 3 h old, 2.1 GiB waiting"
 };
 
@@ -82,9 +86,11 @@ class Gc {
   Result<GcState> load(KeyspaceId keyspace);
   // A target further in the future than a minute is refused: it is a mistake, and there is no way
   // back.
-  Result<Advance> advance_txn_safe_point(KeyspaceId keyspace, uint64_t target);
-  Result<Advance> advance_gc_safe_point(KeyspaceId keyspace, uint64_t target);
-  // Both, as far as the barriers let them; what the collector does. No error if it is behind.
+  Result<Advance> advance_txn_safe_point(KeyspaceId keyspace, uint64_t target,
+                                         const Caller& caller);
+  Result<Advance> advance_gc_safe_point(KeyspaceId keyspace, uint64_t target, const Caller& caller);
+  // Both, as far as the barriers let them; what the collector does. No error if it is behind. It is
+  // not logged: there is no end to it.
   Result<GcState> advance_both(KeyspaceId keyspace, uint64_t target);
   // New or again: up or down, never below t. `ttl_s` > 0; never_expires holds until deleted. It
   // holds for ttl_s at least, and up to a second longer.
@@ -99,9 +105,9 @@ class Gc {
   void on_due(std::function<void()> wake);
 
  private:
-  struct BarrierChange;
-  Status change_barrier(const Scope& scope, BarrierChange& change,
-                        FunctionRef<Status(View&)> update);
+  struct Effects;
+  Status transact_and_tell(const Scope& scope, const Effects& effects,
+                           FunctionRef<Status(View&)> update);
 
   MapHandle map_;
   ChangeLog& changes_;

@@ -66,7 +66,7 @@ struct World {
   FakeClock clock{start_ms};
   Transactor transactor;
   MapHandle map{engine, transactor, clock};
-  ChangeLog changes{map, 1000};
+  ChangeLog changes{map};
   Gc gc{map, changes};
 };
 
@@ -102,58 +102,62 @@ TEST_P(GcTest, BeginsAtNothing) {
 }
 
 TEST_P(GcTest, TxnSafePointNeverGoesBack) {
-  const auto first = gc.advance_txn_safe_point(ks, 100);
+  const auto first = gc.advance_txn_safe_point(ks, 100, admin);
   ASSERT_TRUE(first.has_value());
   EXPECT_EQ(first->before, 0u);
   EXPECT_EQ(first->after, 100u);
   EXPECT_EQ(first->blocker, "");
-  expect_error(gc.advance_txn_safe_point(ks, 99), Code::refused, "safe_point_back");
-  EXPECT_EQ(gc.advance_txn_safe_point(ks, 100)->after, 100u) << "the same again is no step back";
-  EXPECT_EQ(gc.advance_txn_safe_point(ks, 101)->before, 100u);
+  expect_error(gc.advance_txn_safe_point(ks, 99, admin), Code::refused, "safe_point_back");
+  EXPECT_EQ(gc.advance_txn_safe_point(ks, 100, admin)->after, 100u)
+      << "the same again is no step back";
+  EXPECT_EQ(gc.advance_txn_safe_point(ks, 101, admin)->before, 100u);
   expect_points(*this, 0, 101);
   expect_points(*this, 0, 0, other);
 }
 
 TEST_P(GcTest, GcSafePointStaysBetweenItselfAndTxn) {
-  expect_error(gc.advance_gc_safe_point(ks, 1), Code::refused, "safe_point_ahead_of_txn");
-  ASSERT_TRUE(gc.advance_txn_safe_point(ks, 100).has_value());
-  const auto advance = gc.advance_gc_safe_point(ks, 60);
+  expect_error(gc.advance_gc_safe_point(ks, 1, admin), Code::refused, "safe_point_ahead_of_txn");
+  ASSERT_TRUE(gc.advance_txn_safe_point(ks, 100, admin).has_value());
+  const auto advance = gc.advance_gc_safe_point(ks, 60, admin);
   ASSERT_TRUE(advance.has_value());
   EXPECT_EQ(advance->before, 0u);
   EXPECT_EQ(advance->after, 60u);
-  expect_error(gc.advance_gc_safe_point(ks, 59), Code::refused, "safe_point_back");
-  expect_error(gc.advance_gc_safe_point(ks, 101), Code::refused, "safe_point_ahead_of_txn");
-  EXPECT_TRUE(gc.advance_gc_safe_point(ks, 100).has_value());
+  expect_error(gc.advance_gc_safe_point(ks, 59, admin), Code::refused, "safe_point_back");
+  expect_error(gc.advance_gc_safe_point(ks, 101, admin), Code::refused, "safe_point_ahead_of_txn");
+  EXPECT_TRUE(gc.advance_gc_safe_point(ks, 100, admin).has_value());
   expect_points(*this, 100, 100);
 }
 
 TEST_P(GcTest, TheFutureIsRefused) {
   const uint64_t latest = at(start_ms + 60'000);
-  expect_error(gc.advance_txn_safe_point(ks, latest + 1), Code::invalid, "safe_point_in_future");
-  expect_error(gc.advance_gc_safe_point(ks, latest + 1), Code::invalid, "safe_point_in_future");
+  expect_error(gc.advance_txn_safe_point(ks, latest + 1, admin), Code::invalid,
+               "safe_point_in_future");
+  expect_error(gc.advance_gc_safe_point(ks, latest + 1, admin), Code::invalid,
+               "safe_point_in_future");
   expect_error(gc.advance_both(ks, UINT64_MAX), Code::invalid, "safe_point_in_future");
   expect_points(*this, 0, 0);
-  EXPECT_EQ(gc.advance_txn_safe_point(ks, latest)->after, latest);
+  EXPECT_EQ(gc.advance_txn_safe_point(ks, latest, admin)->after, latest);
 }
 
 TEST_P(GcTest, AdvancesStopAtTheLowestBarrier) {
   ASSERT_TRUE(gc.set_barrier(ks, "cdc", 500, never_expires, admin).has_value());
   ASSERT_TRUE(gc.set_barrier(ks, "backup-7", 123, 3600, admin).has_value());
-  const auto held = gc.advance_txn_safe_point(ks, 1000);
+  const auto held = gc.advance_txn_safe_point(ks, 1000, admin);
   ASSERT_TRUE(held.has_value());
   EXPECT_EQ(held->after, 123u);
   EXPECT_EQ(held->blocker, "barrier backup-7 at 123 until 2026-11-15T05:00:00Z");
-  EXPECT_EQ(gc.advance_txn_safe_point(ks, 123)->blocker, "") << "that far it may";
+  EXPECT_EQ(gc.advance_txn_safe_point(ks, 123, admin)->blocker, "") << "that far it may";
 
   clock.advance_ms(3'599'999);
-  EXPECT_EQ(gc.advance_txn_safe_point(ks, 1000)->after, 123u);
+  EXPECT_EQ(gc.advance_txn_safe_point(ks, 1000, admin)->after, 123u);
   clock.advance_ms(1);
-  const auto freed = gc.advance_txn_safe_point(ks, 1000);
+  const auto freed = gc.advance_txn_safe_point(ks, 1000, admin);
   ASSERT_TRUE(freed.has_value());
   EXPECT_EQ(freed->before, 123u);
   EXPECT_EQ(freed->after, 500u);
   EXPECT_EQ(freed->blocker, "barrier cdc at 500 until it is deleted");
-  EXPECT_EQ(gc.advance_txn_safe_point(other, 1000)->after, 1000u) << "holds are a tenant's own";
+  EXPECT_EQ(gc.advance_txn_safe_point(other, 1000, admin)->after, 1000u)
+      << "holds are a tenant's own";
 }
 
 TEST_P(GcTest, AnAdvanceRemovesExpiredBarriersAndOthersIgnoreThem) {
@@ -165,7 +169,7 @@ TEST_P(GcTest, AnAdvanceRemovesExpiredBarriersAndOthersIgnoreThem) {
   EXPECT_EQ(gc.load(ks)->barriers[0].service, "long");
   ASSERT_TRUE(gc.set_barrier(ks, "other", 30, 100, admin).has_value());
   EXPECT_NE(stored(key), "absent");
-  EXPECT_EQ(gc.advance_txn_safe_point(ks, 25)->after, 20u);
+  EXPECT_EQ(gc.advance_txn_safe_point(ks, 25, admin)->after, 20u);
   EXPECT_EQ(stored(key), "absent");
   clock.jump_to_ms(start_ms);  // a clock that is set back must not bring it back below t
   EXPECT_EQ(gc.load(ks)->barriers[0].service, "long");
@@ -192,7 +196,7 @@ TEST_P(GcTest, BothGoAsFarAsTheyMay) {
 }
 
 TEST_P(GcTest, BothCatchUpWithATxnSafePointThatWasMovedAlone) {
-  ASSERT_TRUE(gc.advance_txn_safe_point(ks, 200).has_value());
+  ASSERT_TRUE(gc.advance_txn_safe_point(ks, 200, admin).has_value());
   const auto state = gc.advance_both(ks, 100);
   ASSERT_TRUE(state.has_value());
   EXPECT_EQ(state->gc_safe_point, 200u);
@@ -203,15 +207,15 @@ TEST(GcLatched, WhatChangesNothingWritesNothing) {
   ASSERT_TRUE(world.gc.advance_both(ks, 300).has_value());
   const uint64_t before = world.memory.last_ticket().value;
   ASSERT_TRUE(world.gc.advance_both(ks, 300).has_value());
-  ASSERT_TRUE(world.gc.advance_txn_safe_point(ks, 300).has_value());
-  ASSERT_TRUE(world.gc.advance_gc_safe_point(ks, 300).has_value());
+  ASSERT_TRUE(world.gc.advance_txn_safe_point(ks, 300, admin).has_value());
+  ASSERT_TRUE(world.gc.advance_gc_safe_point(ks, 300, admin).has_value());
   EXPECT_EQ(world.memory.last_ticket().value, before);
 }
 
 // --- barriers ---
 
 TEST_P(GcTest, BarriersAreNotSetBehindTheTxnSafePoint) {
-  ASSERT_TRUE(gc.advance_txn_safe_point(ks, 100).has_value());
+  ASSERT_TRUE(gc.advance_txn_safe_point(ks, 100, admin).has_value());
   expect_error(gc.set_barrier(ks, "b", 99, 10, admin), Code::refused, "barrier_behind");
   EXPECT_TRUE(gc.set_barrier(ks, "b", 100, 10, admin).has_value());
   expect_error(gc.set_barrier(ks, "b", 99, 10, admin), Code::refused, "barrier_behind");
@@ -271,7 +275,7 @@ TEST_P(GcTest, DeletedBarriersHoldNothing) {
   const auto deleted = gc.delete_barrier(ks, "b", admin);
   ASSERT_TRUE(deleted.has_value());
   EXPECT_EQ(deleted->safe_point, 100u);
-  EXPECT_EQ(gc.advance_txn_safe_point(ks, 500)->after, 500u);
+  EXPECT_EQ(gc.advance_txn_safe_point(ks, 500, admin)->after, 500u);
   ASSERT_TRUE(gc.set_barrier(ks, "b", 600, 1, admin).has_value());
   clock.advance_ms(1000);
   expect_error(gc.delete_barrier(ks, "b", admin), Code::not_found, "barrier_not_found");
@@ -312,8 +316,8 @@ TEST_P(GcTest, OnlyOfKeyspacesThatAreThere) {
     SCOPED_TRACE(id.value);
     const std::string_view reason = "keyspace_not_found";
     expect_error(gc.load(id), Code::not_found, reason);
-    expect_error(gc.advance_txn_safe_point(id, 1), Code::not_found, reason);
-    expect_error(gc.advance_gc_safe_point(id, 0), Code::not_found, reason);
+    expect_error(gc.advance_txn_safe_point(id, 1, admin), Code::not_found, reason);
+    expect_error(gc.advance_gc_safe_point(id, 0, admin), Code::not_found, reason);
     expect_error(gc.advance_both(id, 1), Code::not_found, reason);
     expect_error(gc.set_barrier(id, "b", 1, 1, admin), Code::not_found, reason);
     expect_error(gc.delete_barrier(id, "b", admin), Code::not_found, reason);
@@ -326,8 +330,8 @@ TEST_P(GcTest, ATombstonesHoldsCanBeDeletedAndNothingElse) {
   leave_note(ks, start_ms, 1);
   store(ks, KeyspaceState::tombstone);
   const std::string_view reason = "keyspace_not_found";
-  expect_error(gc.advance_txn_safe_point(ks, 1), Code::not_found, reason);
-  expect_error(gc.advance_gc_safe_point(ks, 0), Code::not_found, reason);
+  expect_error(gc.advance_txn_safe_point(ks, 1, admin), Code::not_found, reason);
+  expect_error(gc.advance_gc_safe_point(ks, 0, admin), Code::not_found, reason);
   expect_error(gc.advance_both(ks, 1), Code::not_found, reason);
   expect_error(gc.set_barrier(ks, "b", 6, 1, admin), Code::not_found, reason);
   EXPECT_EQ(gc.load(ks)->barriers.size(), 1u);
@@ -372,6 +376,29 @@ TEST_P(GcTest, NewBarriersAndDeletionsAreLogged) {
   EXPECT_EQ(log->at(1).actor, "root");
   EXPECT_EQ(log->at(1).action, "gc.barrier.delete");
   EXPECT_EQ(log->at(1).detail, "backup-7 at 124 until 2026-11-15T05:00:00Z");
+}
+
+TEST_P(GcTest, WhatCallersAdvanceIsLogged) {
+  int woken = 0;
+  const auto subscription = changes.subscribe([&] { woken++; });
+  ASSERT_TRUE(gc.set_barrier(ks, "backup-7", 123, 3600, admin).has_value());
+  ASSERT_TRUE(gc.advance_txn_safe_point(ks, 1000, admin).has_value());
+  ASSERT_TRUE(gc.advance_txn_safe_point(ks, 1000, admin).has_value()) << "moves nothing";
+  ASSERT_FALSE(gc.advance_txn_safe_point(ks, 1, admin).has_value());
+  ASSERT_TRUE(gc.advance_gc_safe_point(ks, 100, {Role::server_admin, "root"}).has_value());
+  ASSERT_TRUE(gc.advance_gc_safe_point(ks, 100, admin).has_value()) << "moves nothing";
+  EXPECT_EQ(woken, 3);
+  const auto log = changes.read(1, 10);
+  ASSERT_TRUE(log.has_value());
+  ASSERT_EQ(log->size(), 2u);
+  EXPECT_EQ(log->at(0).actor, "ann");
+  EXPECT_EQ(log->at(0).action, "gc.txn_safe_point");
+  EXPECT_EQ(log->at(0).name, "tenant_7");
+  EXPECT_EQ(log->at(0).detail, "0 -> 123");
+  EXPECT_FALSE(log->at(0).after.has_value());
+  EXPECT_EQ(log->at(1).actor, "root");
+  EXPECT_EQ(log->at(1).action, "gc.safe_point");
+  EXPECT_EQ(log->at(1).detail, "0 -> 100");
 }
 
 TEST_P(GcTest, TheCollectorHearsOfLoosenedHoldsUnderWhichGarbageWaits) {
@@ -584,10 +611,28 @@ TEST(GcExplain, StopsCountingSomewhere) {
   EXPECT_EQ(world.gc.explain(ks)->waiting_notes, 0u);
 }
 
-TEST(GcExplain, ANoteThatMakesNoSenseIsCorrupt) {
+TEST(GcExplain, ANoteThatMakesNoSenseIsPassedOver) {
   World world;
   world.put(encode(GarbageKey{ks, start_ms, Model::raw, "t"}), "what");
-  expect_error(world.gc.explain(ks), Code::corrupt, "");
+  world.put(encode(GarbageKey{ks, 0, Model::raw, ""}).substr(0, 5), "what");
+  EXPECT_EQ(world.gc.explain(ks)->text,
+            "nothing waits; notes that make no sense and are passed over: 2");
+  world.leave_note(ks, start_ms - 1, 10);
+  EXPECT_EQ(world.gc.explain(ks)->waiting_notes, 1u);
+  EXPECT_EQ(world.gc.explain(ks)->broken_notes, 2u);
+}
+
+TEST(GcExplain, ASafePointAheadOfTheClockIsTold) {
+  World world;
+  world.clock.jump_to_ms(start_ms + 3'600'000);
+  ASSERT_TRUE(world.gc.advance_both(ks, at(start_ms + 3'600'000)).has_value());
+  EXPECT_EQ(world.gc.explain(ks)->text, "nothing waits");
+  world.clock.jump_to_ms(start_ms);
+  EXPECT_TRUE(world.gc.explain(ks)->ahead_of_clock);
+  EXPECT_EQ(world.gc.explain(ks)->text,
+            "nothing waits; the txn safe point, 2026-11-15T05:00:00Z, is ahead of the server's "
+            "clock, which is or was wrong: until then garbage goes as soon as it is due, and no "
+            "hold can be set before that point");
 }
 
 // --- against a model ---
@@ -617,7 +662,7 @@ void model_step(Random& random, World& world, GcModel& model) {
   model.forget_expired(world.clock.unix_ms());
   switch (random.below(6)) {
     case 0: {
-      const auto done = world.gc.advance_txn_safe_point(ks, point);
+      const auto done = world.gc.advance_txn_safe_point(ks, point, admin);
       ASSERT_EQ(done.has_value(), point >= model.txn);
       if (!done) break;
       ASSERT_EQ(done->before, model.txn);
@@ -627,7 +672,7 @@ void model_step(Random& random, World& world, GcModel& model) {
       break;
     }
     case 1: {
-      const auto done = world.gc.advance_gc_safe_point(ks, point);
+      const auto done = world.gc.advance_gc_safe_point(ks, point, admin);
       ASSERT_EQ(done.has_value(), point >= model.gc && point <= model.txn);
       if (done) model.gc = point;
       break;
@@ -724,7 +769,7 @@ class Observer {
     const uint64_t point = near > 20 ? near - 10 : near;
     switch (random_.below(8)) {
       case 0: {
-        const auto advance = world_.gc.advance_txn_safe_point(id, point);
+        const auto advance = world_.gc.advance_txn_safe_point(id, point, admin);
         note(advance);
         if (!advance) break;
         EXPECT_GE(advance->after, advance->before);
@@ -734,7 +779,7 @@ class Observer {
         break;
       }
       case 1: {
-        const auto advance = world_.gc.advance_gc_safe_point(id, point);
+        const auto advance = world_.gc.advance_gc_safe_point(id, point, admin);
         note(advance);
         if (!advance) break;
         EXPECT_GE(advance->before, seen_[id].first);

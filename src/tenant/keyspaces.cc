@@ -115,7 +115,7 @@ struct Keyspaces::Attempt {
 };
 
 Keyspaces::Keyspaces(MapHandle map, KeyspacesOptions options)
-    : map_(map), options_(options), changes_(map, options.changes_kept_max) {}
+    : map_(map), options_(options), changes_(map, options.changes) {}
 
 Result<std::unique_ptr<Keyspaces>> Keyspaces::open(MapHandle map, KeyspacesOptions options) {
   std::unique_ptr<Keyspaces> keyspaces(new Keyspaces(map, options));

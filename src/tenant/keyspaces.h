@@ -31,7 +31,7 @@ namespace trellis {
 struct KeyspacesOptions {
   uint64_t archive_retention_ms = 7ull * 24 * 3600 * 1000;
   size_t tenants_max = 65'536;  // idle ones kept in memory
-  uint64_t changes_kept_max = 1'000'000;
+  ChangeLogLimits changes = {};
 };
 
 // Reasons of errors: keyspace_not_found, keyspace_exists, illegal_name, reserved_name, illegal_id,

@@ -152,7 +152,7 @@ TEST_P(KeyspacesStress, NothingIsHalfMade) {
   const MapHandle map{faulty, transactor, clock_};
   const KeyspacesOptions options{.archive_retention_ms = 60'000,
                                  .tenants_max = 6,
-                                 .changes_kept_max = UINT32_MAX};  // all, to compare with
+                                 .changes = {.entries_max = UINT32_MAX}};  // all, to compare with
   auto keyspaces = Keyspaces::open(map, options);
   while (!keyspaces) keyspaces = Keyspaces::open(map, options);
   Gc gc(map, (*keyspaces)->changes());

@@ -245,13 +245,13 @@ TEST_P(KeyspacesTest, EveryActionIsLoggedOnce) {
 }
 
 TEST_P(KeyspacesTest, OldChangesGo) {
-  open({.changes_kept_max = 10});
+  open({.changes = {.entries_max = 10}});
   for (int i = 0; i < 30; i++) ASSERT_OK(make("k" + std::to_string(i)));
   const uint64_t last = keyspaces_->changes().revision().value();
   EXPECT_EQ(keyspaces_->changes().read(last - 10, 100).value().size(), 10u);
   EXPECT_REASON(keyspaces_->changes().read(last - 11, 100), Code::not_found, "compacted");
   EXPECT_REASON(keyspaces_->changes().read(0, 100), Code::not_found, "compacted");
-  open({.changes_kept_max = 1'000});  // from now on
+  open({.changes = {.entries_max = 1'000}});  // from now on
   EXPECT_REASON(keyspaces_->changes().read(last - 11, 100), Code::not_found, "compacted");
   EXPECT_EQ(keyspaces_->changes().read(last - 10, 100).value().size(), 10u);
   int woken = 0;

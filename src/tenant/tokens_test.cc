@@ -60,7 +60,7 @@ struct World {
   FakeClock clock{start_ms};
   Transactor transactor;
   MapHandle map{engine, transactor, clock};
-  ChangeLog changes{map, 1'000'000};
+  ChangeLog changes{map};
   Tokens tokens{map, changes};
 };
 

@@ -489,6 +489,9 @@ class Logs(V1Test):
         self.set_quota(name, keys=7)
         self.api.put(f"{GC}/service_safepoint/{made['id']}/s", {"safe_point": 1, "ttl": 600})
         self.api.delete(f"{GC}/service_safepoint/{made['id']}/s")
+        for _ in range(2):  # the second moves nothing
+            api.put(f"{GC}/txn_safepoint/{made['id']}", {"safe_point": 9})
+            self.api.put(f"{GC}/safepoint/{made['id']}", {"safe_point": 7})
         self.api.post(f"{path}/rename", {"name": name + "-x"})
         self.create()  # of somebody else
         self.bring_to(name + "-x", "DISABLED")
@@ -503,6 +506,8 @@ class Logs(V1Test):
                     ("loopback", "quota", name, "bytes 0, keys 7, operations per second 0"),
                     ("loopback", "gc.barrier", name, None),
                     ("loopback", "gc.barrier.delete", name, None),
+                    (by_token, "gc.txn_safe_point", name, "0 -> 9"),
+                    ("loopback", "gc.safe_point", name, "0 -> 7"),
                     ("loopback", "rename", name, f"{name} -> {name}-x"),
                     ("loopback", "state", f"{name}-x", "ENABLED -> DISABLED"),
                     ("loopback", "token.revoke", f"{name}-x", token_text)]

@@ -268,7 +268,7 @@ class Actor {
       predicted.after.erase(key);
     }
     const bool gone = due_ms <= now_ms_;
-    const auto collected = world_.raw().collect(tenant(), due_ms, key);
+    const auto collected = world_.collect(tenant(), due_ms, key);
     if (settle(collected, predicted)) {
       EXPECT_EQ(*collected, gone);
     }
@@ -406,8 +406,7 @@ TEST_P(RawModel, NotesAndFiguresSurviveContention) {
     while (writing > 0) {
       world.clock().advance_ms(1);
       for (size_t keyspace = 0; keyspace < RawWorld::keyspaces; keyspace++)
-        for (const auto& [due_ms, key] : world.notes(keyspace))
-          discard(world.raw().collect(world.tenant(thread, keyspace), due_ms, key));
+        discard(world.collect_together(world.tenant(thread, keyspace), keyspace));
     }
   });
   world.backend().set_faults(false);

@@ -74,6 +74,14 @@ class RawWorld {
   // those of what is stored. `in_memory`: those that the tenants keep, too.
   // REQUIRES: nobody writes, and faults are off.
   void check_invariants(bool in_memory);
+  // One note; whether it is gone.
+  Result<bool> collect(Tenant& tenant, uint64_t due_ms, ByteView target) {
+    const Garbage note{.due_ms = due_ms, .target = Bytes(target)};
+    TRY_ASSIGN(const size_t gone, raw_.collect(tenant, {&note, 1}));
+    return gone == 1;
+  }
+  // Everything that is noted now, in one transaction; how many notes are left.
+  Result<size_t> collect_together(Tenant& tenant, size_t keyspace);
   // Collects all notes until there are none that are due. REQUIRES: as above.
   void collect_all();
 

@@ -24,6 +24,7 @@ class HookedEngine final : public Engine {
   std::function<void()> after_get;     // what was read is not yet returned
   std::function<Status()> on_commit;   // before it is applied; an error is its outcome
   std::function<Status()> on_durable;  // an error is the answer of wait_durable
+  std::function<void()> on_reclaim;
 
   std::atomic<int> reclaims = 0;  // so many were asked for
 
@@ -58,9 +59,10 @@ class HookedEngine final : public Engine {
   CommitTicket last_ticket() const override { return inner_.last_ticket(); }
   bool shared() const override { return inner_.shared(); }
   BlockStore& blocks() override { return inner_.blocks(); }
-  Status reclaim(ByteView begin, ByteView end) override {
+  Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) override {
     reclaims++;
-    return inner_.reclaim(begin, end);
+    if (const auto hook = take(on_reclaim)) hook();
+    return inner_.reclaim(begin, end, canceled);
   }
   Status checkpoint(const std::filesystem::path& folder) override {
     return inner_.checkpoint(folder);
