@@ -156,7 +156,8 @@ Result<HttpAnswer> ApiClient::call(const ApiCall& call) {
       answer.error().message += "; it may have been done all the same: look before you try again";
     return answer;
   }
-  if (answer->status / 100 != 2) return answer_error(*answer, options_.server);
+  if (answer->status / 100 != 2 && answer->status != call.expected_status)
+    return answer_error(*answer, options_.server);
   return answer;
 }
 
@@ -169,7 +170,7 @@ Result<ApiAnswer> ApiClient::ask(const ApiCall& call_of_json) {
                                             "server there?",
                                             options_.server)};
   answer.body.erase(answer.body.find_last_not_of("\r\n") + 1);
-  return ApiAnswer{std::move(answer.body), std::move(value.get_object())};
+  return ApiAnswer{std::move(answer.body), std::move(value.get_object()), answer.status};
 }
 
 std::string text_at(const json::object& object, std::string_view name) {

@@ -32,6 +32,8 @@ struct ApiCall {
   std::vector<HttpHeader> headers = {};
   std::string_view content_type = {};  // of the body
   Bytes body = {};
+  // An answer with this status is one too, and no error.
+  std::optional<unsigned> expected_status = {};
   // See HttpCall.
   std::function<Result<std::optional<Bytes>>()> send = {};
   std::function<Status(const HttpAnswer& answer, ByteView piece)> receive = {};
@@ -44,6 +46,7 @@ ApiCall json_call(HttpMethod method, std::string target, const boost::json::obje
 struct ApiAnswer {
   std::string text;  // as the server wrote it, without a newline at its end
   boost::json::object object;
+  unsigned status = 200;
 };
 
 // Of any answer that is not 2xx. `server` is named if it does not seem to be a Trellis.

@@ -51,8 +51,11 @@ std::string point_text(uint64_t now_ms, uint64_t point) {
 }
 
 Status explain_gc(ClientSession& session, const GcArguments& arguments) {
-  TRY_ASSIGN(const ApiAnswer answer,
-             session.api.ask({.target = v1_path(arguments.keyspace, "/gc")}));
+  TRY_ASSIGN(
+      const ApiAnswer answer,
+      session.api.ask({.target = names_an_id(arguments.keyspace)
+                                     ? "/v1/keyspace-ids/" + arguments.keyspace.substr(3) + "/gc"
+                                     : v1_path(arguments.keyspace, "/gc")}));
   if (session.json) return print_line(session, answer.text);
   const json::object& gc = answer.object;
   const uint64_t now_ms = session.clock.unix_ms();
@@ -179,7 +182,7 @@ void add_reading(CLI::App& gc, ClientCommands& commands,
   CLI::App* explain =
       commands.add(gc, "explain", "Why garbage is still there",
                    [arguments](ClientSession& session) { return explain_gc(session, *arguments); });
-  add_keyspace_name(*explain, arguments->keyspace)->required();
+  add_name_or_id(*explain, *arguments);
   explain->footer("Example: trellis keyspace gc explain shop");
 
   CLI::App* state = commands.add(

@@ -112,22 +112,77 @@ Status export_entries(ClientSession& session, const ExportArguments& arguments) 
 
 // --- import ---
 
+constexpr size_t import_portion_bytes = 1024 * 1024;
+constexpr unsigned status_too_many_requests = 429;
+constexpr uint64_t import_wait_ms_max = 60'000;
+
+void drop_lines(Bytes& text, uint64_t lines) {
+  size_t end = 0;
+  for (; lines > 0 && end != Bytes::npos; lines--) {
+    end = text.find('\n', end);
+    if (end != Bytes::npos) end++;
+  }
+  text.erase(0, end);
+}
+
+// Whole lines of an import. Over its quota of operations the keyspace takes only the first of them
+// for now: the others are sent again when it takes more.
+Status import_lines(ClientSession& session, Bytes lines, uint64_t& lines_before,
+                    uint64_t& imported) {
+  const auto count = static_cast<uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+  uint64_t done = 0;
+  for (;;) {
+    auto answer = session.api.ask({.method = HttpMethod::post,
+                                   .target = raw_path(session, "/import"),
+                                   .content_type = "application/x-ndjson",
+                                   .body = lines,
+                                   .expected_status = status_too_many_requests});
+    if (!answer && lines_before + done == 0) return std::move(answer).error();
+    if (!answer)
+      return with_context(fmt::format("counted from line {}", lines_before + done + 1),
+                          std::move(answer).error());
+    if (answer->status != status_too_many_requests) {
+      imported += number_at(answer->object, "imported").value_or(0);
+      break;
+    }
+    const auto& details = object_at(answer->object, "details");
+    const uint64_t stored = number_at(details, "resume_line").value_or(1) - 1;
+    imported += number_at(details, "imported").value_or(0);
+    if (text_at(answer->object, "code") != "rate_exceeded")
+      return Error{Code::exhausted, fmt::format("{}; {} entries are imported and stay",
+                                                text_at(answer->object, "message"), imported)};
+    drop_lines(lines, stored);
+    done += stored;
+    const uint64_t wait_ms = number_at(details, "retry_after_ms").value_or(1'000);
+    session.clock.pause_us(std::min(wait_ms, import_wait_ms_max) * 1'000);
+  }
+  lines_before += count;
+  return {};
+}
+
 Status import_from(ClientSession& session, StandardInput& in, std::optional<uint64_t> total) {
   TransferProgress progress(session, "importing", total);
-  const auto next_piece = [&]() -> Result<std::optional<Bytes>> {
-    TRY_ASSIGN(Bytes piece, in.read_some());
-    if (piece.empty()) return std::nullopt;
+  uint64_t lines = 0;
+  uint64_t imported = 0;
+  Bytes rest;
+  for (;;) {
+    TRY_ASSIGN(const Bytes piece, in.read_some());
     progress.add(piece);
-    return std::optional(std::move(piece));
-  };
-  TRY_ASSIGN(const ApiAnswer answer, session.api.ask({.method = HttpMethod::post,
-                                                      .target = raw_path(session, "/import"),
-                                                      .content_type = "application/x-ndjson",
-                                                      .send = next_piece}));
+    rest += piece;
+    const size_t end = rest.rfind('\n');
+    if (piece.empty()) {
+      // An import of nothing asks too: whether it may.
+      if (!rest.empty() || lines == 0) TRY(import_lines(session, std::move(rest), lines, imported));
+      break;
+    }
+    if (rest.size() < import_portion_bytes || end == Bytes::npos) continue;
+    Bytes portion = rest.substr(0, end + 1);
+    rest.erase(0, end + 1);
+    TRY(import_lines(session, std::move(portion), lines, imported));
+  }
   progress.clear();
-  if (session.json) return print_line(session, answer.text);
-  return session.out.write(
-      fmt::format("{} entries imported\n", number_at(answer.object, "imported").value_or(0)));
+  if (session.json) return print_json(session, {{"imported", imported}});
+  return session.out.write(fmt::format("{} entries imported\n", imported));
 }
 
 Status import_entries(ClientSession& session, const std::string& path) {

@@ -22,16 +22,15 @@ bool changes_nothing(HttpMethod method) {
   return method == HttpMethod::get || method == HttpMethod::head || method == HttpMethod::options;
 }
 
-// Whether doing it twice is doing it once. What has a condition is not: the first time may make the
-// second one fail.
+// Whether doing it twice is doing it once, and says so. A delete is not found the second time, and
+// a condition may not hold any more.
 bool may_be_repeated(const HttpCall& call) {
-  if (call.send || call.method == HttpMethod::post || call.method == HttpMethod::patch)
-    return false;
-  return changes_nothing(call.method) ||
-         std::none_of(call.headers.begin(), call.headers.end(), [](const HttpHeader& header) {
-           return equals_ignoring_case(header.name, "If-Match") ||
-                  equals_ignoring_case(header.name, "If-None-Match");
-         });
+  if (changes_nothing(call.method)) return true;
+  if (call.send || call.method != HttpMethod::put) return false;
+  return std::none_of(call.headers.begin(), call.headers.end(), [](const HttpHeader& header) {
+    return equals_ignoring_case(header.name, "If-Match") ||
+           equals_ignoring_case(header.name, "If-None-Match");
+  });
 }
 
 // Makes an answer of the bytes that come in.

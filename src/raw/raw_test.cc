@@ -452,7 +452,7 @@ TEST_F(RawTest, CollectsNothingWithABrokenEntry) {
 
 // --- conditions ---
 
-TEST_F(RawTest, ATagIsHalfASha256) {
+TEST_F(RawTest, ATagIsItsHash) {
   EXPECT_EQ(raw_tag(""), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(raw_tag("abc"), "06b05ab6733a618578af5f94892f3950");
 }

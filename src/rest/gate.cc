@@ -13,6 +13,7 @@ struct GateHeaders {
   std::optional<std::string_view> host;
   std::optional<std::string_view> origin;
   std::optional<std::string_view> keyspace;
+  std::optional<std::string_view> request_id;
   bool is_forwarded = false;
   bool is_cross_site = false;  // as the browser itself says
   bool has_twice = false;      // two of one of the above: whom to believe?
@@ -40,9 +41,12 @@ GateHeaders read_headers(const HttpRequest& request) {
         found.is_cross_site |= equals_ignoring_case(header.name, "Sec-Fetch-Site") &&
                                header.value != "same-origin" && header.value != "none";
         break;
-      case 15: found.is_forwarded |= equals_ignoring_case(header.name, "X-Forwarded-For"); break;
       case 16: found.is_forwarded |= equals_ignoring_case(header.name, "X-Forwarded-Host"); break;
       case 17: found.is_forwarded |= equals_ignoring_case(header.name, "X-Forwarded-Proto"); break;
+      case 15:
+        found.is_forwarded |= equals_ignoring_case(header.name, "X-Forwarded-For");
+        take(header, "Idempotency-Key", found.request_id);
+        break;
       case 18: take(header, "X-Trellis-Keyspace", found.keyspace); break;
       default: break;
     }
@@ -115,7 +119,8 @@ Result<Call> identify(const RestContext& context, const HttpRequest& request,
                       const GateHeaders& headers) {
   if (headers.has_twice) {
     return Error{Code::invalid,
-                 "Host, Origin, Authorization and X-Trellis-Keyspace may each be sent once",
+                 "Host, Origin, Authorization, Idempotency-Key and X-Trellis-Keyspace may each be "
+                 "sent once",
                  "header_twice"};
   }
   if (headers.authorization.has_value()) return identify_token(context, *headers.authorization);

@@ -220,10 +220,9 @@ Result<HttpResponse> revoke_token(const RestContext& context, const HttpRequest&
   return empty_answer();
 }
 
-Result<HttpResponse> explain_gc(const RestContext& context, const HttpRequest& request) {
-  TRY_ASSIGN(const KeyspaceCall call, enter_by_name(context, request, Role::read));
-  TRY_ASSIGN(const GcExplanation gc, context.gc.explain(call.keyspace.id));
-  json::object out{{"keyspace_id", call.keyspace.id.value},
+Result<HttpResponse> explanation(const RestContext& context, KeyspaceId id) {
+  TRY_ASSIGN(const GcExplanation gc, context.gc.explain(id));
+  json::object out{{"keyspace_id", id.value},
                    {"gc_safe_point", gc.state.gc_safe_point},
                    {"txn_safe_point", gc.state.txn_safe_point},
                    {"service_safe_points", barriers_json(gc.state.barriers)},
@@ -236,6 +235,16 @@ Result<HttpResponse> explain_gc(const RestContext& context, const HttpRequest& r
   if (gc.held_by.has_value()) out["held_by"] = barrier_json(*gc.held_by);
   if (gc.oldest_due_ms.has_value()) out["oldest_due_ms"] = *gc.oldest_due_ms;
   return json_answer(out);
+}
+
+Result<HttpResponse> explain_gc(const RestContext& context, const HttpRequest& request) {
+  TRY_ASSIGN(const KeyspaceCall call, enter_by_name(context, request, Role::read));
+  return explanation(context, call.keyspace.id);
+}
+
+Result<HttpResponse> explain_gc_by_id(const RestContext& context, const HttpRequest& request) {
+  TRY_ASSIGN(const KeyspaceCall call, enter_by_id(context, request, Role::read));
+  return explanation(context, call.keyspace.id);
 }
 
 }  // namespace
@@ -255,6 +264,7 @@ void add_keyspace_routes(const RestContext& context, std::vector<Route>& routes)
       {get, "/v1/keyspaces/{name}/tokens", list_tokens},
       {del, "/v1/keyspaces/{name}/tokens/{id}", revoke_token},
       {get, "/v1/keyspaces/{name}/gc", explain_gc},
+      {get, "/v1/keyspace-ids/{id}/gc", explain_gc_by_id},
   };
   for (const RouteSpec& spec : specs) routes.push_back(make_route(context, spec));
 }

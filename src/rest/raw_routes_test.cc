@@ -351,13 +351,14 @@ TEST_F(RawRoutesTest, ImportSaysWhichLineIsBad) {
           ask({.method = post, .target = "/v1/raw/import", .body = good + "\r\n" + bad + rest});
       EXPECT_EQ(answer.status, status) << answer.body;
       EXPECT_EQ(answer.code(), code);
-      EXPECT_EQ(json::serialize(answer.json().at("details")), R"({"line":302,"imported":288})");
+      EXPECT_EQ(json::serialize(answer.json().at("details")),
+                R"({"line":302,"imported":301,"resume_line":302})");
     }
   }
-  // What came in whole batches before it is there.
+  // What came before it is there.
   const json::value entries =
       ask({.target = "/v1/raw/keys?limit=1000&keys_only=true"}).json().at("entries");
-  EXPECT_EQ(entries.as_array().size(), 288U);
+  EXPECT_EQ(entries.as_array().size(), 301U);
 }
 
 TEST_F(RawRoutesTest, ImportOfNothingAndOfLongLines) {
@@ -461,6 +462,33 @@ TEST_F(RawRoutesTest, AnExportWaitsForItsRate) {
   const Answer answer = ask({.target = "/k/shop/v1/raw/export"});
   EXPECT_EQ(std::count(answer.body.begin(), answer.body.end(), '\n'), 4'500);
   EXPECT_GE(clock_.unix_ms() - before_ms, 2'000U);
+}
+
+TEST_F(RawRoutesTest, AnImportOverItsRateSaysWhereToGoOn) {
+  make("shop");
+  std::vector<std::string> lines;
+  for (int i = 0; i < 200; ++i) {
+    lines.push_back(R"({"key":")" + std::to_string(1'000 + i) + R"(","value":"v"})");
+    if (i % 10 == 0) lines.emplace_back("");
+  }
+  ASSERT_OK(keyspaces_->set_quota("shop", {.operations_per_second = 50}, root));
+  size_t first = 0;
+  int refused = 0;
+  for (;;) {
+    std::string body;
+    for (size_t i = first; i < lines.size(); i++) body += lines[i] + "\n";
+    const Answer answer = ask({.method = post, .target = "/k/shop/v1/raw/import", .body = body});
+    if (answer.status == 200U) break;
+    ASSERT_EQ(answer.code(), "rate_exceeded") << answer.body;
+    EXPECT_TRUE(answer.json().at("retryable").as_bool());
+    EXPECT_NE(answer.header("Retry-After"), "");
+    first += answer.json().at("details").at("resume_line").to_number<size_t>() - 1;
+    clock_.advance_ms(1'000);
+    ASSERT_LT(++refused, 20);
+  }
+  EXPECT_GE(refused, 2);
+  const Answer all = ask({.target = "/k/shop/v1/raw/keys?limit=1000&keys_only=true"});
+  EXPECT_EQ(all.json().at("entries").as_array().size(), 200U);
 }
 
 TEST_F(RawRoutesTest, StatesOnTheDataPath) {

@@ -23,7 +23,6 @@ constexpr size_t import_batch_operations = 48;
 constexpr size_t import_batch_bytes = 1024 * 1024;
 // How much is read behind a bad line before the connection is broken off. Many clients look for the
 // answer only when they have sent all.
-constexpr unsigned import_waits_max = 20;  // of one batch, for its rate
 constexpr size_t import_swallowed_bytes_max = 16 * 1024 * 1024;
 
 // --- export ---
@@ -142,7 +141,9 @@ class RawImport final : public BodySink {
     if (!failed_.has_value() && taken) taken = flush();
     if (!taken) discard(fail(taken.error()));
     if (!failed_.has_value()) return json_answer(json::object{{"imported", imported_}});
-    return v1_error(*failed_, json::object{{"line", line_}, {"imported", imported_}});
+    return v1_error(*failed_, json::object{{"line", failed_line_},
+                                           {"imported", imported_},
+                                           {"resume_line", stored_line_ + 1}});
   }
 
  private:
@@ -165,6 +166,7 @@ class RawImport final : public BodySink {
     ByteView line = end;
     if (!begun_.empty()) line = begun_.append(end);
     if (line.find_first_not_of(" \t\r") != ByteView::npos) TRY(take_entry(line));
+    if (waiting_.empty()) stored_line_ = line_;
     begun_.clear();
     return {};
   }
@@ -176,7 +178,10 @@ class RawImport final : public BodySink {
     // Expired since it was exported: nobody would see it.
     if (entry.expires_at_ms != 0 && entry.expires_at_ms <= context_.clock.unix_ms()) return {};
     const size_t bytes = entry.key.size() + entry.value.size();
-    if (waiting_bytes_ + bytes > import_batch_bytes) TRY(flush());
+    if (waiting_bytes_ + bytes > import_batch_bytes) {
+      TRY(flush());
+      stored_line_ = line_ - 1;
+    }
     waiting_.push_back({Bytes(entry.key), Bytes(entry.value), entry.expires_at_ms});
     waiting_bytes_ += bytes;
     if (waiting_.size() < import_batch_operations && waiting_bytes_ < import_batch_bytes) return {};
@@ -199,23 +204,16 @@ class RawImport final : public BodySink {
                             .value = entry.value,
                             .ttl_ms = ttl_ms});
     }
-    TRY(apply_at_its_rate(operations));
+    // Over its rate it ends too: waiting here would keep a worker from everybody else. The client
+    // waits, and goes on behind what is stored.
+    if (Status applied = apply(operations); !applied) {
+      is_refused_ = true;
+      return applied;
+    }
     imported_ += operations.size();
     waiting_.clear();
     waiting_bytes_ = 0;
     return {};
-  }
-
-  // An import that ended when it is over its quota of operations could never be finished: it would
-  // begin again from its first line. What it waits for is a second or so.
-  Status apply_at_its_rate(std::span<const RawOperation> operations) {
-    for (unsigned waits = 0;; waits++) {
-      Status applied = apply(operations);
-      if (applied || applied.error().reason != "rate_exceeded" || waits == import_waits_max)
-        return applied;
-      context_.clock.pause_us(applied.error().retry_after_ms * 1'000);
-      TRY(check_still_valid(context_, authorization_));
-    }
   }
 
   Status apply(std::span<const RawOperation> operations) {
@@ -228,10 +226,14 @@ class RawImport final : public BodySink {
     return context_.raw.batch(*call_.tenant, call_.caller, operations);
   }
 
+  // What came before a bad line is stored; of a batch that was refused its first line is the one
+  // to go on with.
   Status fail(const Error& error) {
+    if (!is_refused_ && flush()) stored_line_ = line_ - 1;
+    failed_line_ = is_refused_ ? stored_line_ + 1 : line_;
     failed_ = error;
     failed_->message = fmt::format("line {}: {}; {} entries before it were imported and stay",
-                                   line_, error.message, imported_);
+                                   failed_line_, error.message, imported_);
     begun_ = {};
     waiting_ = {};
     return {};
@@ -248,6 +250,9 @@ class RawImport final : public BodySink {
   const std::string authorization_;
   Bytes begun_;  // of a line whose end has not come
   uint64_t line_ = 0;
+  uint64_t stored_line_ = 0;  // all up to this one are stored, or need not be
+  uint64_t failed_line_ = 0;
+  bool is_refused_ = false;  // a batch was
   std::vector<Waiting> waiting_;
   size_t waiting_bytes_ = 0;
   uint64_t imported_ = 0;

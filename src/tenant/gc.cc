@@ -453,7 +453,8 @@ Result<Barrier> Gc::set_barrier(KeyspaceId keyspace, std::string_view service, u
   TRY_ASSIGN(const bool notes, has_notes(map_.engine, keyspace));
   Barrier barrier;
   Effects effects;
-  // A renewal is not logged, so it need not wait for the one log of all keyspaces.
+  // A renewal is not logged, so it need not wait for the one log of all keyspaces; what ends sooner
+  // than the log says is.
   bool holds_log = false;
   bool needs_log = false;
   const auto update = [&](View& view) -> Status {
@@ -474,15 +475,15 @@ Result<Barrier> Gc::set_barrier(KeyspaceId keyspace, std::string_view service, u
                .safe_point = safe_point,
                .expires_at_s = expiry_s(now_ms, ttl_s),
                .set_at_s = old != nullptr ? old->set_at_s : now_ms / 1000};
-    if (old == nullptr) {
+    const bool ends_sooner = old != nullptr && barrier.expires_at_s < old->expires_at_s;
+    if (old == nullptr || ends_sooner) {
       needs_log = !holds_log;
-      if (needs_log) return Error{Code::conflict, "the barrier is new: run again with the log"};
-      TRY(make_room_for_barrier(view, keys, barriers));
+      if (needs_log) return Error{Code::conflict, "it is to be logged: run again with the log"};
+      if (old == nullptr) TRY(make_room_for_barrier(view, keys, barriers));
       TRY(append_action(view, changes_, found, "gc.barrier", barrier_text(barrier), caller));
       effects.logged = true;
     }
-    const bool loosens = old != nullptr &&
-                         (safe_point > old->safe_point || barrier.expires_at_s < old->expires_at_s);
+    const bool loosens = ends_sooner || (old != nullptr && safe_point > old->safe_point);
     effects.due = loosens && notes;
     if (effects.due) put_due(view, keyspace, DueJob::garbage, now_ms);
     view.put(keys.barrier(service), encode_barrier(keyspace, barrier));
@@ -595,7 +596,7 @@ Result<std::optional<uint64_t>> youngest_due_ms(Engine& engine, KeyspaceId keysp
 }
 
 std::string waiting_in_words(const GcExplanation& explained, uint64_t now_ms) {
-  if (explained.waiting_notes == 0) return "nothing waits";
+  if (explained.waiting_notes == 0 && !explained.is_burial) return "nothing waits";
   const char* more = explained.more ? "more than " : "";
   const std::string bytes = more + bytes_text(explained.waiting_bytes);
   if (explained.held_by) {
@@ -608,6 +609,7 @@ std::string waiting_in_words(const GcExplanation& explained, uint64_t now_ms) {
     return fmt::format("held at {} by {}, {}, {} waiting", point_text(barrier.safe_point),
                        barrier.service, age, bytes);
   }
+  if (explained.is_burial) return fmt::format("all of it is being removed, {} left", bytes);
   const bool one = explained.waiting_notes == 1;
   return fmt::format("{}{} note{}, {} wait{}: due, and will be collected soon", more,
                      explained.waiting_notes, one ? "" : "s", bytes, one ? "s" : "");
@@ -639,6 +641,13 @@ Result<GcExplanation> Gc::explain(KeyspaceId keyspace) {
   if (!barriers.empty() && youngest_ms && explained.waiting_notes > 0 &&
       timestamp_at_ms(*youngest_ms) >= barriers[0].safe_point)
     explained.held_by = barriers[0];
+  TRY_ASSIGN(const Keyspace known, look_up_keyspace(map_.engine, keyspace));
+  if (known.state == KeyspaceState::tombstone) {  // any barrier holds all of it
+    TRY_ASSIGN(const Figures figures, stored_figures(map_.engine, keyspace));
+    explained.is_burial = true;
+    explained.waiting_bytes = static_cast<uint64_t>(std::max<int64_t>(figures.bytes, 0));
+    if (!barriers.empty()) explained.held_by = barriers[0];
+  }
   explained.ahead_of_clock =
       ms_of_timestamp(explained.state.txn_safe_point) > now_ms + future_ms_max;
   explained.text = explain_in_words(explained, now_ms);

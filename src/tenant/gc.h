@@ -61,6 +61,7 @@ struct Advance {
 struct GcExplanation {
   GcState state;
   std::optional<Barrier> held_by;  // the lowest live barrier that holds garbage back
+  bool is_burial = false;          // all of a tombstone waits, or is being removed
   uint64_t waiting_bytes = 0;      // of garbage that is due
   uint64_t waiting_notes = 0;
   uint64_t broken_notes = 0;  // which make no sense: the collector passes over them

@@ -30,9 +30,7 @@ bool is_name_byte(char c) {
 
 }  // namespace
 
-std::string_view to_string(KeyspaceState state) {
-  return state_names[static_cast<size_t>(state)];
-}
+std::string_view to_string(KeyspaceState state) { return state_names[static_cast<size_t>(state)]; }
 
 std::optional<KeyspaceState> parse_keyspace_state(std::string_view text) {
   for (size_t i = 0; i < state_names.size(); i++)
@@ -51,11 +49,11 @@ std::optional<Role> parse_role(std::string_view text) {
 Status check_new_keyspace_name(std::string_view name) {
   if (name.empty() || name.size() > keyspace_name_bytes_max ||
       !std::ranges::all_of(name, is_name_byte))
-    return Error{Code::invalid,
-                 fmt::format("illegal keyspace name {}: use 1 to {} letters, digits, - and _",
-                             quote(name.substr(0, 2 * keyspace_name_bytes_max)),
-                             keyspace_name_bytes_max),
-                 "illegal_name"};
+    return Error{
+        Code::invalid,
+        fmt::format("illegal keyspace name {}: use 1 to {} letters, digits, - and _",
+                    quote(name.substr(0, 2 * keyspace_name_bytes_max)), keyspace_name_bytes_max),
+        "illegal_name"};
   if (std::ranges::find(reserved_names, name) != reserved_names.end())
     return Error{
         Code::invalid,

@@ -429,6 +429,7 @@ Result<Keyspace> Keyspaces::patch_config(KeyspaceId id, const ConfigPatch& patch
     }
     std::string changed;  // keys, for the log
     for (const auto& [key, value] : patch) {
+      if (std::ranges::find(config_dropped, key) != std::end(config_dropped)) continue;
       if (std::ranges::find(config_refused, key) != std::end(config_refused))
         return Error{Code::invalid, fmt::format("the config key {} cannot be changed", key),
                      "config_key_refused"};

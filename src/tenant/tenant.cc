@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 
+#include "base/assert.h"
 #include "codec/counter_value.h"
 #include "codec/system_keys.h"
 
@@ -220,7 +220,7 @@ Status Tenant::admit(const Caller& caller, Access access, uint32_t operations) {
 
 Status Tenant::read(const Caller& caller, Model model, const Scope& scope,
                     FunctionRef<Status(CountedView&)> fn, uint32_t operations) {
-  assert(scope.keyspace() == id_);
+  ASSERT(scope.keyspace() == id_);
   TRY(admit(caller, Access::read, operations));
   return map_.transact(scope, [&](View& view) {
     CountedView counted(view, id_, model);
@@ -261,7 +261,7 @@ Status Tenant::check_stored_state(View& view, const Caller& caller) {
 
 Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View&)> check,
                         FunctionRef<Status(CountedView&)> fn, bool keep_quota) {
-  assert(scope.keyspace() == id_);  // else the latch that its state is checked under is another's
+  ASSERT(scope.keyspace() == id_);  // else the latch that its state is checked under is another's
   TRY(load_figures());
   Figures reserved;
   Figures freed;
