@@ -274,7 +274,9 @@ class PlainSession final : public Session {
       const size_t count = connection_->output().peek(views);
       for (size_t i = 0; i < count; ++i) buffers[i] = {views[i].data(), views[i].size()};
       error_code error;
-      const size_t bytes = socket_.write_some(std::span(buffers.data(), count), error);
+      // One is sent without a vector to copy in: by far the most are one.
+      const size_t bytes = count == 1 ? socket_.write_some(buffers[0], error)
+                                      : socket_.write_some(std::span(buffers.data(), count), error);
       if (error == asio::error::would_block || error == asio::error::try_again) {
         is_writing_ = true;
         socket_.async_wait(LoopSocket::wait_write, [self = self()](const error_code& failed) {
