@@ -45,7 +45,7 @@ class StreamConnection {
   virtual OutputQueue& output() = 0;
   virtual void sent() = 0;  // some of the output is with the kernel
 
-  // There are too many connections: says so, and is over. The only event before abandon().
+  // There are too many connections: says so, and is over. Comes before any input.
   virtual void refuse() = 0;
   // The server stops: finishes what is there, and is over.
   virtual void stop() = 0;
