@@ -124,9 +124,11 @@ void EventLoop::end_turn() {
   ending_.clear();
 }
 
-// From the end, because a member may remove itself and the last one takes its place.
+// From the end, because members may be removed meanwhile and the last one takes a removed one's
+// place: so none is missed, but one may be met again.
 void EventLoop::for_each(void (LoopMember::*action)()) {
   for (size_t i = members_.size(); i-- > 0;) {
+    if (i >= members_.size()) continue;
     const std::shared_ptr<LoopMember> member = members_[i];
     (member.get()->*action)();
   }

@@ -38,13 +38,14 @@ class StreamConnection {
   // Stays where it is until the next call, which does not come while a read is pending.
   virtual std::span<char> input_space() = 0;
   virtual void received(size_t bytes) = 0;  // they are in the input space
-  virtual void received_end() = 0;          // no more will come, but output may still be taken
+  // No more will come, and input_space() is not asked again; output may still be taken.
+  virtual void received_end() = 0;
 
   // What is to be sent. Only the server consumes.
   virtual OutputQueue& output() = 0;
   virtual void sent() = 0;  // some of the output is with the kernel
 
-  // There are too many connections: says so, and is over. The only event before abandon().
+  // There are too many connections: says so, and is over. Comes before any input.
   virtual void refuse() = 0;
   // The server stops: finishes what is there, and is over.
   virtual void stop() = 0;

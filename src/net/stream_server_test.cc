@@ -95,7 +95,7 @@ class LineConnection final : public StreamConnection {
   ~LineConnection() override { EXPECT_TRUE(is_abandoned_); }
 
   std::span<char> input_space() override {
-    if (is_over_ || has_end_) return {};
+    EXPECT_FALSE(has_end_ || is_over_);
     if (output_.size() < output_bytes_max) return input_.space(input_bytes_max);
     protocol_.world().is_full.set();
     return {};

@@ -75,6 +75,7 @@ class Session : public LoopMember,
   bool is_handling_ = false;
   bool is_reading_ = false;
   bool is_writing_ = false;
+  bool has_end_ = false;  // of input
 };
 
 class SessionPoster final : public LoopPoster {
@@ -128,7 +129,10 @@ void Session::has_read(const error_code& error, size_t bytes) {
   if (phase_ == Phase::closing) return error ? close_now(false) : pump();
   if (error && error != asio::error::eof) return close_now(false);
   handle([this, error, bytes] {
-    if (error) return connection_->received_end();
+    if (error) {
+      has_end_ = true;
+      return connection_->received_end();
+    }
     const auto& metrics = loop_.services.options.metrics;
     if (metrics.has_value()) metrics->received_bytes.add(bytes);
     connection_->received(bytes);
@@ -163,7 +167,7 @@ void Session::advance() {
     }
     return;
   }
-  if (is_reading_) return;
+  if (is_reading_ || has_end_) return;
   const std::span<char> space = connection_->input_space();
   if (space.empty()) return;
   is_reading_ = true;
@@ -270,7 +274,9 @@ class PlainSession final : public Session {
       const size_t count = connection_->output().peek(views);
       for (size_t i = 0; i < count; ++i) buffers[i] = {views[i].data(), views[i].size()};
       error_code error;
-      const size_t bytes = socket_.write_some(std::span(buffers.data(), count), error);
+      // One is sent without a vector to copy in: by far the most are one.
+      const size_t bytes = count == 1 ? socket_.write_some(buffers[0], error)
+                                      : socket_.write_some(std::span(buffers.data(), count), error);
       if (error == asio::error::would_block || error == asio::error::try_again) {
         is_writing_ = true;
         socket_.async_wait(LoopSocket::wait_write, [self = self()](const error_code& failed) {
