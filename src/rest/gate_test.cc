@@ -61,6 +61,7 @@ constexpr Rule rules[] = {
     {get, "/v1/keyspaces/{name}/tokens", Who::admin},
     {del, "/v1/keyspaces/{name}/tokens/{id}", Who::admin},
     {get, "/v1/keyspaces/{name}/gc", Who::read},
+    {get, "/v1/keyspace-ids/{id}/gc", Who::read},
     {get, "/v1/top", Who::server},
     {get, "/v1/audit", Who::server},
     {get, "/v1/watch/keyspaces", Who::server},

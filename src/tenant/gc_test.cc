@@ -378,6 +378,18 @@ TEST_P(GcTest, NewBarriersAndDeletionsAreLogged) {
   EXPECT_EQ(log->at(1).detail, "backup-7 at 124 until 2026-11-15T05:00:00Z");
 }
 
+// What the log says of a hold is the least that it holds.
+TEST_P(GcTest, AHoldThatEndsSoonerIsLogged) {
+  ASSERT_TRUE(gc.set_barrier(ks, "backup-7", 123, 3600, admin).has_value());
+  ASSERT_TRUE(gc.set_barrier(ks, "backup-7", 123, 7200, admin).has_value());
+  EXPECT_EQ(changes.read(0, 10)->size(), 1u);
+  ASSERT_TRUE(gc.set_barrier(ks, "backup-7", 124, 1, {Role::server_admin, "root"}).has_value());
+  const auto log = changes.read(0, 10);
+  ASSERT_EQ(log->size(), 2u);
+  EXPECT_EQ(log->at(1).actor, "root");
+  EXPECT_EQ(log->at(1).detail, "backup-7 at 124 until 2026-11-15T04:00:01Z");
+}
+
 TEST_P(GcTest, WhatCallersAdvanceIsLogged) {
   int woken = 0;
   const auto subscription = changes.subscribe([&] { woken++; });
@@ -595,6 +607,21 @@ TEST_P(GcTest, ExplainsWhatHoldsGarbage) {
     clock.jump_to_ms(start_ms + ms);
     EXPECT_NE(gc.explain(ks)->text.find(", " + age + " old, "), std::string::npos) << age;
   }
+}
+
+TEST_P(GcTest, ExplainsABurial) {
+  ASSERT_TRUE(gc.set_barrier(ks, "backup-7", at(start_ms), never_expires, admin).has_value());
+  Commit data;
+  data.writes.put(encode(RawKey{ks, "a"}), "value");
+  data.writes.add(encode(CounterKey{ks, Model::raw, CounterName::bytes, 0}), 2'048);
+  ASSERT_TRUE(commit(memory, data).has_value());
+  EXPECT_EQ(gc.explain(ks)->text, "nothing waits");
+  store(ks, KeyspaceState::tombstone);
+  const auto held = gc.explain(ks);
+  EXPECT_EQ(held->text, "held at 2026-11-15T04:00:00Z by backup-7, 0 s old, 2.0 KiB waiting");
+  EXPECT_EQ(held->held_by->service, "backup-7");
+  ASSERT_TRUE(gc.delete_barrier(ks, "backup-7", admin).has_value());
+  EXPECT_EQ(gc.explain(ks)->text, "all of it is being removed, 2.0 KiB left");
 }
 
 TEST(GcExplain, StopsCountingSomewhere) {
