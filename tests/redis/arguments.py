@@ -28,11 +28,13 @@ UNKNOWN = [b"FOO", b"GETT", b"", b"set ", b"HSE", b"\0", b"x" * 200, b"a\r\nb", 
 TYPES = [b"string", b"hash", b"list", b"set", b"zset", b"stream", b"foo", b"STRING"]
 KEY_PATTERNS = [b"*", b"*", b"s*", b"?0", b"[sh]*", b"*[0-1]", b"[^s]*", b"h?", b"", b"nomatch",
                 b"\\*", b"s0", b"*0*", b"[a-", b"**", b"[z-a]?", b"*\\", b"w_*", b"\xff*", b"[]*"]
-MEMBER_PATTERNS = [b"*", b"1*", b"[0-5]", b"?", b"f*", b"*a*", b"", b"[^1]*", b"a\0*", b"\\a", b"x*y"]
+MEMBER_PATTERNS = [b"*", b"1*", b"[0-5]", b"?", b"f*", b"*a*", b"", b"[^1]*", b"a\0*", b"\\a",
+                   b"x*y"]
 BY_PATTERNS = [b"w_*", b"w_*", b"s*", b"h*->f0", b"h*->f1", b"nosort", b"*", b"h0->f0", b"*->f0",
                b"s*->", b"", b"#"]
 GET_PATTERNS = [b"#", b"#", b"w_*", b"s*", b"h*->f0", b"h*->f1", b"*", b"none", b"h*->", b"->f*"]
-BIT_TYPES = [b"u8", b"i8", b"u1", b"i5", b"u16", b"i32", b"u63", b"i64", b"u64", b"i65", b"x8", b"u0"]
+BIT_TYPES = [b"u8", b"i8", b"u1", b"i5", b"u16", b"i32", b"u63", b"i64", b"u64", b"i65", b"x8",
+             b"u0"]
 # each is followed by PING and QUIT; none may leave redis-server waiting for more bytes
 MALFORMED = [b"*1\r\n#4\r\nPING\r\n", b"*abc\r\n", b"*1\r\n$abc\r\n", b"*1\r\n$-1\r\n", b"*0\r\n",
              b"*-1\r\n", b"*-10\r\n", b"\r\n", b"\n", b"*2147483648\r\n", b"*1048577\r\n",
@@ -40,7 +42,7 @@ MALFORMED = [b"*1\r\n#4\r\nPING\r\n", b"*abc\r\n", b"*1\r\n$abc\r\n", b"*1\r\n$-
              b"SET k \"unbalanced\r\n", b"GET 'a'b\r\n", b"GET \"a\"b\r\n", b"   \r\n", b"PING\n",
              b"PING \"\\x41\\n\"\r\n", b"ECHO 'it\\'s'\r\n", b"*1\r\n$\r\n", b"*\r\n", b"foo\r\n",
              b"*1 \r\n$4\r\nPING\r\n", b"* 1\r\n$4\r\nPING\r\n", b"*01\r\n$4\r\nPING\r\n",
-             b"*1\r\nPING\r\n", b"*+1\r\n$4\r\nPING\r\n", b"$4\r\nPING\r\n", b"\0\r\n", b"x" * 70000,
+             b"*1\r\nPING\r\n", b"*+1\r\n$4\r\nPING\r\n", b"$4\r\nPING\r\n", b"x" * 70000,
              b"*1\r\n$0\r\n\r\n", b"ECHO \"\"\r\n", b"echo a b\r\n", b"*1" + b"0" * 70000]
 
 

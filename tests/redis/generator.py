@@ -272,7 +272,8 @@ class Generator:
 
     def mutate(self, args):
         rng, name = self.rng, args[0].upper()
-        if name[:1] == b"@" or args[1:] and args[1] in self.arguments.even or name in (b"SETBIT", b"BITFIELD", b"WAIT", b"HELLO"):
+        if name[:1] == b"@" or name in (b"SETBIT", b"BITFIELD", b"WAIT", b"HELLO") or \
+                args[1:] and args[1] in self.arguments.even:
             return
         chance = rng.random()
         if chance < 0.3 and len(args) > 1:
@@ -291,7 +292,7 @@ class Generator:
         name = args[0].upper()
         alone = is_alone(args)
         self.round += alone
-        inline = name[:1] != b"@" and args[0] != b"" and self.rng.random() < 0.01
+        inline = self.rng.random() < 0.01 and args[0].isalnum()
         self.steps.append(Step(client, self.round, args, inline))
         self.round += alone
         if name == b"MULTI":

@@ -10,15 +10,16 @@ can fail.
 """
 import argparse
 import random
-import shlex
+import re
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import ExitStack
 
 sys.dont_write_bytecode = True
 import commands  # noqa: E402
-from compare import LEGITIMATE, Comparer, line, shown  # noqa: E402
+from compare import LEGITIMATE, Comparer, line, quoted, shown  # noqa: E402
 from generator import Generator, Step  # noqa: E402
 from resp_client import Address  # noqa: E402
 from runner import Pair  # noqa: E402
@@ -52,17 +53,20 @@ def read_steps(text):
         parts = head.split("/")
         if not mark or not all(part.isdigit() for part in parts):
             parts, rest = ["0", str(-number)], row
-        args = [arg.encode("latin-1").decode("unicode_escape").encode("latin-1")
-                if "\\" in arg else arg.encode("latin-1") for arg in split(rest)]
-        steps.append(Step(int(parts[0]), int(parts[1]), args))
+        steps.append(Step(int(parts[0]), int(parts[1]), split(rest)))
     return steps
 
 
 def split(text):
-    """The words of a line; backslashes stay for read_steps."""
-    lexer = shlex.shlex(text, posix=True)
-    lexer.whitespace_split, lexer.commenters, lexer.escape, lexer.quotes = True, "", "", '"'
-    return list(lexer)
+    """The words of a line, quoted as redis-cli has it."""
+    words = re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', text)
+    return [plain.encode("latin-1") or re.sub(
+        r"\\(x[0-9a-f]{2}|.)", lambda found: unescaped(found[1]), inner).encode("latin-1")
+        for inner, plain in words]
+
+
+def unescaped(code):
+    return chr(int(code[1:], 16)) if len(code) > 1 else {"n": "\n", "r": "\r"}.get(code, code)
 
 
 def print_difference(found):
@@ -70,6 +74,16 @@ def print_difference(found):
     print(f"  reference  {shown(found.a)}")
     print(f"  subject    {shown(found.b)}")
     print(f"  reason     {found.reason}")
+
+
+def print_coverage(counts):
+    """For each command: how often it was sent, and the forms of the reference's replies."""
+    rows = {}
+    for (name, form), count in counts.items():
+        rows.setdefault(name, Counter())[form] = count
+    for name, forms in sorted(rows.items()):
+        print(f"  {quoted(name)[:20]:20} {sum(forms.values()):7}  " + "  ".join(
+            f"{form} {count}" for form, count in forms.most_common()))
 
 
 class Oracle:
@@ -97,6 +111,8 @@ class Oracle:
         print(f"{pair.commands} commands in {epoch - options.epoch} epochs, {pair.checks} states, "
               f"{took:.1f} s, {pair.commands / took:.0f} commands/s, "
               f"{len(self.differences)} differences, seed {options.seed}", flush=True)
+        if pair.coverage is not None:
+            print_coverage(pair.coverage)
         return not self.differences
 
     def is_muted(self, step):
@@ -148,8 +164,10 @@ def parse_arguments(argv):
     parser.add_argument("--differences", type=int, default=10, help="stop after so many; each "
                         "command that differed is left out from there on")
     parser.add_argument("--shrink-s", type=float, default=60, help="time to make one case small")
+    parser.add_argument("--timeout-s", type=float, default=10, help="the longest wait for a reply")
     parser.add_argument("--floats-by-value", action="store_true", help="0.1 equals "
                         "0.10000000000000001: Redis 7.2 writes scores shorter than 7.0")
+    parser.add_argument("--coverage", action="store_true", help="print what each command replied")
     parser.add_argument("--replay", metavar="FILE", help="run the sequence of a report")
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args(argv)
@@ -184,8 +202,9 @@ def main(argv):
         def address(text):
             return stack.enter_context(RedisServer()) if text == "start" else Address(text)
         pair = Pair(address(options.reference), address(options.subject),
-                    Comparer(options.floats_by_value))
+                    Comparer(options.floats_by_value), options.timeout_s)
         stack.callback(pair.close)
+        pair.coverage = Counter() if options.coverage else None
         if options.replay:
             return 0 if replay(pair, options) else 1
         print(f"seed {options.seed}, groups {','.join(options.groups)}", flush=True)

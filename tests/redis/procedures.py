@@ -158,9 +158,12 @@ def dump_and_restore(pair, step):
     if decode(a) is None:
         return
     for payload in (decode(a), decode(b)):
-        for args in ([b"RESTORE", target, b"0", payload, b"REPLACE"], [b"TYPE", target]):
-            c, d = pair.both(step.client, args)
-            require(c == d, args, c, d, "a payload of DUMP is read differently")
+        args = [b"RESTORE", target, b"0", payload, b"REPLACE"]
+        c, d = pair.both(step.client, args)
+        require(c == d == b"+OK\r\n", step.args + [payload], c, d, "RESTORE of what was dumped")
+        args = [b"TYPE", target]
+        c, d = pair.both(step.client, args)
+        require(c == d, step.args, c, d, "RESTORE makes another type")
         args = content_command(c[1:-2], target)
         if args:
             c, d = pair.both(step.client, args)

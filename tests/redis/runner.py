@@ -11,6 +11,17 @@ DATABASES = (0, 1, 2, 15)  # all that the generator uses
 CHECKER = -1               # the client that compares states
 
 
+def form_of(raw):
+    """What coverage counts: an error by its first words, else null, empty or the type."""
+    if raw[:1] == b"-":
+        return "-WRONGTYPE" if raw[:6] == b"-WRONG" else "-"
+    if raw in (b"+QUEUED\r\n", b"$-1\r\n", b"_\r\n", b"*-1\r\n"):
+        return "queued" if raw[:1] == b"+" else "null"
+    if raw[1:4] == b"0\r\n":
+        return "empty"
+    return chr(raw[0])
+
+
 class Side:
     """The connections to one server, by client."""
 
@@ -43,6 +54,7 @@ class Pair:
         self.queues = {}  # by client: the arguments of what waits for EXEC
         self.commands = self.checks = 0
         self.fragments = random.Random(1)
+        self.coverage = None  # or a Counter of (command, form of its reply)
 
     def close(self):
         self.reference.drop_all()
@@ -61,7 +73,10 @@ class Pair:
         for side in sides:
             side.connection(client).send(data)
         self.commands += 1
-        return [side.connection(client).replies(1)[0] for side in sides]
+        replies = [side.connection(client).replies(1)[0] for side in sides]
+        if self.coverage is not None:
+            self.coverage[args[0].upper(), form_of(replies[0])] += 1
+        return replies
 
     def same(self, args, a, b):
         reason = self.comparer.compare(args, a, b)
@@ -144,6 +159,8 @@ class Pair:
 
     def reply(self, client, index, step, a, b):
         queue = self.queues.get(client)
+        if self.coverage is not None:
+            self.coverage[step.name, form_of(a)] += 1
         if queue is not None and a == b"+QUEUED\r\n":
             queue.append(step.args)
         if a != b:

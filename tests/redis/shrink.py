@@ -54,14 +54,17 @@ class Shrinker:
         return changed if self.fails(changed) else steps
 
     def shorter(self, steps):
-        """Leaves out arguments."""
+        """Leaves out arguments, many at first; an even number, as they may be pairs, then one."""
         for at in range(len(steps)):
-            position = len(steps[at].args) - 1
-            while position > 0:
-                old = steps[at]
-                args = old.args[:position] + old.args[position + 1:]
-                new = steps[:at] + [Step(old.client, old.round, args, old.inline)] + steps[at + 1:]
-                if self.fails(new):
-                    steps = new
-                position -= 1
+            size = 0 if steps[at].name[:1] == b"@" else max(len(steps[at].args) // 4 * 2, 1)
+            while size:
+                position = len(steps[at].args) - size
+                while position > 0:
+                    old = steps[at]
+                    new = Step(old.client, old.round, old.args[:position] + old.args[
+                        position + size:], old.inline)
+                    if self.fails(steps[:at] + [new] + steps[at + 1:]):
+                        steps = steps[:at] + [new] + steps[at + 1:]
+                    position -= size
+                size = size // 4 * 2 if size > 2 else size - 1
         return steps
