@@ -9,7 +9,7 @@ Commands that are random or iterate are checked by a procedure of their own (pro
 STRING = """
 8 SET ks v ?[NX|XX] ?[GET] ?[EX ttl|PX ttlms|EXAT at|PXAT atms|KEEPTTL]
 3 SET ks v ?[EX ttl|PX ttlms|KEEPTTL] ?[GET] ?[XX|NX] ?[GET|KEEPTTL|NX]
-8 SET ks num
+12 SET ks num
 8 GET ks
 4 GETSET ks v
 3 SETNX ks v
@@ -34,7 +34,7 @@ STRING = """
 """
 
 HASH = """
-8 HSET kh +[f v]
+14 HSET kh +[f v]
 4 HSET kh f num
 3 HMSET kh +[f v]
 3 HSETNX kh f v
@@ -54,8 +54,8 @@ HASH = """
 """
 
 LIST = """
-6 LPUSH kl +[v]
-6 RPUSH kl +[v]
+10 LPUSH kl +[v]
+10 RPUSH kl +[v]
 3 LPUSHX kl +[v]
 3 RPUSHX kl +[v]
 5 LPOP kl ?[count]
@@ -66,7 +66,7 @@ LIST = """
 5 LSET kl idx v
 5 LREM kl idx v
 5 LINSERT kl [BEFORE|AFTER] v v
-4 LTRIM kl idx idx
+2 LTRIM kl idx idx
 5 LPOS kl v ?[RANK idx] ?[COUNT count] ?[MAXLEN count]
 4 LMOVE kl kl [LEFT|RIGHT] [LEFT|RIGHT]
 3 RPOPLPUSH kl kl
@@ -74,7 +74,7 @@ LIST = """
 """
 
 SET = """
-8 SADD kt +[m]
+14 SADD kt +[m]
 4 SADD kt +[num]
 5 SREM kt +[m]
 4 SISMEMBER kt m
@@ -95,10 +95,10 @@ SET = """
 """
 
 ZSET = """
-8 ZADD kz +[score m]
+16 ZADD kz +[score m]
 6 ZADD kz ?[NX|XX] ?[GT|LT] ?[CH] +[score m]
 3 ZADD kz ?[NX|XX|GT|LT] ?[CH] INCR score m ?[score m]
-5 ZADD kx +[zero m]
+9 ZADD kx +[zero m]
 2 ZREM kx +[m]
 1 ZADD kz +[zero m]
 5 ZINCRBY kz score m
@@ -111,34 +111,34 @@ ZSET = """
 4 ZCOUNT kz min max
 1 ZLEXCOUNT kz lmin lmax
 5 ZRANGE kz idx idx ?[REV] ?[WITHSCORES]
-5 ZRANGE kz min max BYSCORE ?[REV] ?[LIMIT idx idx] ?[WITHSCORES]
-1 ZRANGE kz lmin lmax BYLEX ?[REV] ?[LIMIT idx idx] ?[WITHSCORES]
-2 ZRANGE kz idx idx ?[BYSCORE|BYLEX] ?[LIMIT idx idx]
-4 ZRANGESTORE kz kz idx idx ?[REV]
-4 ZRANGESTORE kz kz min max BYSCORE ?[REV] ?[LIMIT idx idx]
-1 ZRANGESTORE kz kz lmin lmax BYLEX ?[REV] ?[LIMIT idx idx]
+5 ZRANGE kz min max BYSCORE ?[REV] ?[LIMIT lim idx] ?[WITHSCORES]
+1 ZRANGE kz lmin lmax BYLEX ?[REV] ?[LIMIT lim idx] ?[WITHSCORES]
+2 ZRANGE kz idx idx ?[BYSCORE|BYLEX] ?[LIMIT lim idx]
+2 ZRANGESTORE kz kz idx idx ?[REV]
+2 ZRANGESTORE kz kz min max BYSCORE ?[REV] ?[LIMIT lim idx]
+1 ZRANGESTORE kz kz lmin lmax BYLEX ?[REV] ?[LIMIT lim idx]
 4 ZREVRANGE kz idx idx ?[WITHSCORES]
-4 ZRANGEBYSCORE kz min max ?[WITHSCORES] ?[LIMIT idx idx]
-4 ZREVRANGEBYSCORE kz max min ?[LIMIT idx idx] ?[WITHSCORES]
-1 ZRANGEBYLEX kz lmin lmax ?[LIMIT idx idx]
-1 ZREVRANGEBYLEX kz lmax lmin ?[LIMIT idx idx]
+4 ZRANGEBYSCORE kz min max ?[WITHSCORES] ?[LIMIT lim idx]
+4 ZREVRANGEBYSCORE kz max min ?[LIMIT lim idx] ?[WITHSCORES]
+1 ZRANGEBYLEX kz lmin lmax ?[LIMIT lim idx]
+1 ZREVRANGEBYLEX kz lmax lmin ?[LIMIT lim idx]
 3 ZREMRANGEBYRANK kz idx idx
 3 ZREMRANGEBYSCORE kz min max
 1 ZREMRANGEBYLEX kz lmin lmax
 2 ZREMRANGEBYLEX kx lmin lmax
 3 ZLEXCOUNT kx lmin lmax
-4 ZRANGE kx lmin lmax BYLEX ?[REV] ?[LIMIT idx idx]
-3 ZRANGESTORE kx kx lmin lmax BYLEX ?[REV] ?[LIMIT idx idx]
-3 ZRANGEBYLEX kx lmin lmax ?[LIMIT idx idx]
-3 ZREVRANGEBYLEX kx lmax lmin ?[LIMIT idx idx]
+4 ZRANGE kx lmin lmax BYLEX ?[REV] ?[LIMIT lim idx]
+1 ZRANGESTORE kx kx lmin lmax BYLEX ?[REV] ?[LIMIT lim idx]
+3 ZRANGEBYLEX kx lmin lmax ?[LIMIT lim idx]
+3 ZREVRANGEBYLEX kx lmax lmin ?[LIMIT lim idx]
 4 ZPOPMIN kz ?[count]
 4 ZPOPMAX kz ?[count]
 4 ZMPOP nkz [MIN|MAX] ?[COUNT count]
-4 ZUNION nkzt ?[WEIGHTS +[weight]] ?[AGGREGATE [SUM|MIN|MAX]] ?[WITHSCORES]
-4 ZINTER nkzt ?[WEIGHTS +[weight]] ?[AGGREGATE [SUM|MIN|MAX]] ?[WITHSCORES]
+4 ZUNION nkzw ?[AGGREGATE [SUM|MIN|MAX]] ?[WITHSCORES]
+4 ZINTER nkzw ?[AGGREGATE [SUM|MIN|MAX]] ?[WITHSCORES]
 4 ZDIFF nkzt ?[WITHSCORES]
-4 ZUNIONSTORE kz nkzt ?[WEIGHTS +[weight]] ?[AGGREGATE [SUM|MIN|MAX]]
-4 ZINTERSTORE kz nkzt ?[WEIGHTS +[weight]] ?[AGGREGATE [SUM|MIN|MAX]]
+4 ZUNIONSTORE kz nkzw ?[AGGREGATE [SUM|MIN|MAX]]
+4 ZINTERSTORE kz nkzw ?[AGGREGATE [SUM|MIN|MAX]]
 3 ZDIFFSTORE kz nkzt
 4 ZINTERCARD nkzt ?[LIMIT count]
 3 ZRANDMEMBER kz ?[rcount ?[WITHSCORES]]
@@ -146,15 +146,15 @@ ZSET = """
 """
 
 GENERIC = """
-6 DEL +[k]
-4 UNLINK +[k]
+3 DEL +[k]
+2 UNLINK +[k]
 4 EXISTS +[k]
 4 TYPE k
 3 TOUCH +[k]
-4 RENAME k k
+3 RENAME k k
 3 RENAMENX k k
 5 COPY k k ?[DB db] ?[REPLACE]
-3 MOVE k db
+2 MOVE k db
 3 OBJECT [ENCODING|FREQ|IDLETIME|REFCOUNT] k
 1 OBJECT [HELP|FOO|ENCODING|FREQ]
 4 @RESTORE k k
@@ -169,16 +169,16 @@ KEYSPACE = """
 4 RANDOMKEY
 5 DBSIZE
 4 SCAN cursor ?[MATCH kpat] ?[COUNT scount] ?[TYPE type]
-0.4 FLUSHDB ?[ASYNC|SYNC]
-0.1 FLUSHALL ?[ASYNC|SYNC]
+0.2 FLUSHDB ?[ASYNC|SYNC]
+0.05 FLUSHALL ?[ASYNC|SYNC]
 0.5 SWAPDB db db
 """
 
 SORT = """
-5 SORT kc ?[LIMIT idx idx] ?[ASC|DESC] ?[ALPHA]
-5 SORT kc ?[BY bypat] ?[LIMIT idx idx] *[GET getpat] ?[ASC|DESC] ?[ALPHA]
-4 SORT kc ?[BY bypat] ?[LIMIT idx idx] *[GET getpat] ?[ASC|DESC] ?[ALPHA] STORE kl
-5 SORT_RO kc ?[BY bypat] ?[LIMIT idx idx] *[GET getpat] ?[ASC|DESC] ?[ALPHA]
+5 SORT kc ?[LIMIT lim idx] ?[ASC|DESC] ?[ALPHA]
+5 SORT kc ?[BY bypat] ?[LIMIT lim idx] *[GET getpat] ?[ASC|DESC] ?[ALPHA]
+4 SORT kc ?[BY bypat] ?[LIMIT lim idx] *[GET getpat] ?[ASC|DESC] ?[ALPHA] STORE kl
+5 SORT_RO kc ?[BY bypat] ?[LIMIT lim idx] *[GET getpat] ?[ASC|DESC] ?[ALPHA]
 1 SORT_RO kc STORE kl
 """
 
@@ -192,13 +192,13 @@ EXPIRE = """
 4 EXPIRETIME k
 4 PEXPIRETIME k
 4 PERSIST k
-0.6 @WAIT PEXPIRE k short
-0.3 @WAIT PEXPIREAT k @NOW
-0.3 @WAIT SET ks v PX short
-0.3 @WAIT PSETEX ks short v
-0.3 @WAIT GETEX ks PX short
-0.3 @WAIT SET ks v PXAT @NOW GET
-0.3 @WAIT RESTORE k short payload REPLACE
+0.3 @WAIT PEXPIRE k short
+0.15 @WAIT PEXPIREAT k @NOW
+0.15 @WAIT SET ks v PX short
+0.15 @WAIT PSETEX ks short v
+0.15 @WAIT GETEX ks PX short
+0.15 @WAIT SET ks v PXAT @NOW GET
+0.15 @WAIT RESTORE k short payload REPLACE
 """
 
 # the rest of what a client does with transactions comes in blocks (generator.py)
@@ -213,10 +213,10 @@ TXN = """
 CONNECTION = """
 3 PING ?[v]
 2 ECHO v
-4 SELECT db
+2 SELECT db
 2 HELLO [2|3]
 1 HELLO [1|4|abc|3 FOO|3 SETNAME|2 SETNAME abc]
-1 RESET
+0.5 RESET
 1 unknown *[v]
 1 WAIT 0 1
 0.3 @PROTO malformed

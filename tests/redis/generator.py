@@ -114,11 +114,11 @@ class Templates:
                     choices[int(chance * count)](out)
             return optional
         least = 1 if kind == "+[" else 0
+        keys_only = what == [[("word", "k")]]  # DEL of many keys would leave little to look at
 
         def repeated(out):
-            scale = self.arguments.scale
-            times = least + int(rng.random() ** 2 * (3 if scale == 1 or rng.random() < 0.7
-                                                     else 3 * scale))
+            scale = 1 if keys_only or rng.random() < 0.7 else self.arguments.scale
+            times = least + int(rng.random() ** 2 * 4 * scale)
             for _ in range(times):
                 choices[int(rng.random() * count)](out)
         return repeated
@@ -128,8 +128,10 @@ class Templates:
         if source is None:
             literal = text.encode()
 
+            lower = literal if text[0] == "@" else literal.lower()
+
             def constant(out):
-                out.append(literal if rng.random() < 0.95 else literal.lower())
+                out.append(literal if rng.random() < 0.95 else lower)
             return constant
         if text[0] == "n" and text[:2] == "nk":
             return lambda out: out.extend(source())
@@ -164,6 +166,9 @@ class Generator:
         if len(data) > 1 and rng.random() < 0.5:  # half of all epochs stay with one or two types
             keep = rng.sample(data, rng.randint(1, 2))
             groups = [g for g in groups if g not in data or g in keep]
+        if rng.random() < 0.4 and len(groups) > 1:
+            groups = [g for g in groups if g != "sort"]
+        self.with_sort = "sort" in groups
         self.use(groups)
         self.clients = rng.randint(2, 4) if parallel else rng.choice([1, 2, 2, 3, 4])
         self.in_multi = [False] * self.clients
@@ -176,11 +181,11 @@ class Generator:
 
     def fill(self):
         rng = self.rng
-        self.arguments.begin()
+        self.arguments.begin(with_sort=self.with_sort)
         while len(self.steps) < self.epoch_commands:
             client = int(rng.random() * self.clients)
             self.round += 1
-            if "txn" in self.groups and rng.random() < 0.08:
+            if "txn" in self.groups and rng.random() < 0.15:
                 self.block(client)
                 continue
             for _ in range(self.pipeline()):
@@ -190,7 +195,7 @@ class Generator:
         """All clients send at once, each to keys of its own."""
         rng, pools, number = self.rng, [], 0
         for client in range(self.clients):
-            self.arguments.begin(b"c%d:" % client)
+            self.arguments.begin(b"c%d:" % client, self.with_sort)
             pools.append({k: v for k, v in vars(self.arguments).items() if k != "sources"})
         while len(self.steps) < self.epoch_commands:
             number += 1
@@ -223,7 +228,7 @@ class Generator:
                 self.command(other)
             self.round += 1
         self.add(client, [b"MULTI"])
-        for _ in range(int(rng.random() * 10)):
+        for _ in range(int(rng.random() ** 2 * 25)):
             self.command(client)
             if rng.random() < 0.1:  # the others go on in the meantime
                 self.round += 1
@@ -260,14 +265,7 @@ class Generator:
 
     def touch_expired(self, client, args):
         """A key that was made expired is looked at: until then redis-server counts it."""
-        name = args[0].upper()
-        if name == b"@WAIT":
-            self.round += 1
-            key = args[2]
-            probe = self.rng.choice([[b"GET"], [b"TYPE"], [b"HLEN"], [b"EXISTS"], [b"TTL"], [
-                b"INCR"], [b"LLEN"], [b"PERSIST"], [b"SCARD"], [b"ZCARD"], [b"STRLEN"], [b"DUMP"]])
-            self.add(client, probe + [key])
-        elif name == b"SET" and len(args) > 4:
+        if args[0].upper() == b"SET" and len(args) > 4:
             self.add(client, [b"EXISTS", args[1]])
 
     def mutate(self, args):
@@ -275,7 +273,7 @@ class Generator:
         if name[:1] == b"@" or name in (b"SETBIT", b"BITFIELD", b"WAIT", b"HELLO") or \
                 args[1:] and args[1] in self.arguments.even:
             return
-        chance = rng.random()
+        chance = rng.random() * (0.5 if b"SCAN" in name else 1)  # cursors are not replaced
         if chance < 0.3 and len(args) > 1:
             args.pop(rng.randrange(1, len(args)) if name not in TIMED else -1)
         elif chance < 0.5:

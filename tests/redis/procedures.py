@@ -4,6 +4,7 @@ Each procedure is called as procedure(pair, step) outside of MULTI, where pair.b
 sends one command to both servers and gives both replies. It raises Difference.
 """
 import time
+import zlib
 
 from arguments import MALFORMED
 from generator import LEX, lex_key
@@ -115,6 +116,11 @@ def random_key(pair, step):
 # --- iterations ---
 
 
+def by_value(item):
+    """A member with its score as a number: how ZSCAN writes it depends on the encoding."""
+    return item[0], float(decode(item[1]))
+
+
 def iterate(pair, step):
     """SCAN and its family: whole iterations of both sides give the same."""
     position = 1 if step.name == b"SCAN" else 2
@@ -132,7 +138,7 @@ def iterate(pair, step):
             require(items is not None, step.args, a, reply, "no SCAN reply")
             if step.name in (b"HSCAN", b"ZSCAN"):
                 items = zip(items[::2], items[1::2])
-            seen.update(items)
+            seen.update(map(by_value, items) if step.name == b"ZSCAN" else items)
             cursor = decode(parts[0])
             if cursor == b"0":
                 break
@@ -176,10 +182,14 @@ def content_command(kind, key):
             b"zset": [b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"]}.get(kind)
 
 
+PROBES = [b"GET", b"TYPE", b"HLEN", b"EXISTS", b"TTL", b"INCR", b"LLEN", b"PERSIST", b"SCARD",
+          b"ZCARD", b"STRLEN", b"DUMP", b"HGETALL", b"GETDEL", b"UNLINK"]
+
+
 def run_out(pair, step):
     """@WAIT command...: sets a time of up to WAIT_MS (@NOW is a moment that far off), and waits
     until it has run out for sure on both sides. The reference is asked meanwhile; the subject is
-    not, so the next command is the first to meet the expired key there."""
+    not, so the command at the end is the first to meet the expired key there."""
     args = list(step.args[1:])
     if b"@NOW" in args:
         args[args.index(b"@NOW")] = b"%d" % (time.time() * 1000 + WAIT_MS)
@@ -191,6 +201,9 @@ def run_out(pair, step):
         reply = pair.reference.call(step.client, [b"PTTL", args[1]])
         gone = int(reply[1:-2]) < 0 or int(reply[1:-2]) > WAIT_MS
         time.sleep(0.0005)  # the servers need the processor more than we do
+    probe = [PROBES[zlib.crc32(b" ".join(step.args)) % len(PROBES)], args[1]]
+    reason = pair.comparer.compare(probe, *(replies := pair.both(step.client, probe)))
+    require(reason is None, step.args + [b"and", b"then"] + probe, *replies, reason)
 
 
 def malformed(pair, step):

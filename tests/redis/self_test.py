@@ -186,6 +186,26 @@ def check_client():
     right.close()
 
 
+OTHER_ENCODINGS = [
+    "--hash-max-listpack-entries", "0", "--zset-max-listpack-entries", "0",
+    "--set-max-intset-entries", "0", "--list-max-listpack-size", "1"]
+
+
+def check_encodings(reference, seed):
+    """How redis-server stores values is no difference: what depends on it is not compared."""
+    with RedisServer(*OTHER_ENCODINGS) as other:
+        options = parse_arguments(["--subject", other.text, "--differences", "1", "--commands",
+                                   "50000", "--seed", str(seed)])
+        pair = Pair(reference, other)
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            good = Oracle(pair, options).run()
+        pair.close()
+    print(f"{'ok  ' if good else 'FAIL'} other encodings, which are no difference")
+    if not good:
+        print(output.getvalue())
+    return good
+
+
 def run_rule(rule, reference, upstream, seed):
     proxy = Proxy(upstream, rule)
     options = parse_arguments(["--subject", proxy.address.text, "--differences", "1", "--skip",
@@ -217,5 +237,6 @@ def self_test(seed):
     check_client()
     with RedisServer() as reference, RedisServer() as upstream:
         results = [run_rule(rule, reference, upstream, seed) for rule in RULES]
+        results.append(check_encodings(reference, seed))
     print(f"{sum(results)} of {len(results)} passed")
     return 0 if all(results) else 1
