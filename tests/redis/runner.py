@@ -1,6 +1,5 @@
 """Runs steps on two servers and compares what they say and, at times, all that they hold."""
 import random
-import socket
 
 from compare import Comparer
 from procedures import PROCEDURES, Difference, content_command, inside_multi
@@ -104,7 +103,8 @@ class Pair:
             if difference.index is None:
                 difference.index = index
             return difference
-        except (Closed, ProtocolError, socket.timeout) as error:
+        except (Closed, ProtocolError, OSError, ValueError, TypeError, IndexError) as error:
+            # also a reply of a form that its procedure cannot read, or a server that is gone
             at = steps[min(index, len(steps) - 1)].args if steps else [b"FLUSHALL"]
             return Difference(at, b"", b"", f"{type(error).__name__}: {error}", index)
         return None
@@ -142,7 +142,7 @@ class Pair:
             except Closed as error:
                 replies.append(error.replies)
                 closed.append(side)
-            except (ProtocolError, socket.timeout) as error:
+            except (ProtocolError, OSError) as error:
                 name = "reference" if side is self.reference else "subject"
                 raise Difference(mine[0][1].args, b"", b"", f"{name}: {error}",
                                  mine[0][0]) from None

@@ -4,6 +4,17 @@ import time
 from generator import Step
 
 
+PAIRS_MAX = 30
+AT_ONCE_MAX = 8
+
+
+def renumbered(steps):
+    """Rounds from 0 without gaps."""
+    rounds = {}
+    return [Step(s.client, rounds.setdefault(s.round, len(rounds)), s.args, s.inline)
+            for s in steps]
+
+
 class Shrinker:
     """test(steps) runs them on empty servers and gives a Difference or None."""
 
@@ -33,7 +44,35 @@ class Shrinker:
         steps = self.simpler(steps, lambda s, i: Step(0, s.round, s.args, s.inline))
         steps = self.simpler(steps, lambda s, i: Step(s.client, i, s.args))
         steps = self.shorter(steps)
-        return self.fewer(steps)
+        return renumbered(self.made_at_once(self.fewer_pairs(self.fewer(steps))))
+
+    def made_at_once(self, steps):
+        """A value that came about by moving and copying is as good made by one command."""
+        command = self.last.command[self.last.command[0][:1] == b"@":]
+        if len(steps) > AT_ONCE_MAX or len(command) < 2:
+            return steps
+        key, member = command[1], command[2] if len(command) > 2 else b"a"
+        makers = [[b"SET", key, b"1"], [b"HSET", key, member, b"1"], [b"RPUSH", key, member, b"b"],
+                  [b"SADD", key, member], [b"ZADD", key, b"1", member]]
+        for size in range(len(steps) - 1, 1, -1):
+            for at in range(len(steps) - size):
+                for args in makers:
+                    new = steps[:at] + [Step(steps[at].client, -1, args)] + steps[at + size:]
+                    if self.fails(new):
+                        return self.fewer(new)
+        return steps
+
+    def fewer_pairs(self, steps):
+        """Two commands that only make sense together, as MOVE away and SELECT, go together."""
+        i = 0
+        while len(steps) <= PAIRS_MAX and i < len(steps) - 1:
+            for j in range(i + 1, len(steps)):
+                rest = steps[:i] + steps[i + 1:j] + steps[j + 1:]
+                if rest and self.fails(rest):
+                    steps, i = rest, -1
+                    break
+            i += 1
+        return steps
 
     def fewer(self, steps):
         size = max(1, len(steps) // 2)
