@@ -16,6 +16,7 @@
 #include <map>
 
 #include "redis/executor.h"
+#include "redis/garbage.h"
 #include "support/tenant_fixture.h"
 #include "tenant/tokens.h"
 
@@ -104,6 +105,27 @@ class RedisText : public TenantFixture {
     return *session;
   }
 
+  // All that is due in a long time from now.
+  void collect_all() {
+    Gc gc(map_, keyspaces_->changes());
+    Collector collector(*keyspaces_, gc, {.gc_life_time_ms = 1});
+    RedisGarbageOwner owner(*server_);
+    collector.own(Model::redis, owner);
+    for (int i = 0; i < 1'000; i++) {
+      const auto wait_ms = collector.step();
+      ASSERT_OK(wait_ms);
+      if (!wait_ms->has_value()) return;
+      clock_.advance_ms(**wait_ms);
+    }
+    FAIL() << "the collector does not come to an end";
+  }
+  size_t counters_of(KeyspaceId keyspace) {
+    Bytes prefix;
+    append_keyspace_prefix(prefix, KeyMode::txn, keyspace);
+    prefix.push_back('k');
+    return entries_in(prefix, prefix_end(prefix));
+  }
+
   void run_file(const fs::path& path) {
     std::ifstream in(path);
     ASSERT_TRUE(in.is_open());
@@ -149,12 +171,14 @@ INSTANTIATE_TEST_SUITE_P(BothWays, RedisText, testing::Values(Way::latched, Way:
 
 TEST_P(RedisText, Files) {
   for (const fs::path& path : text_files()) {
-    SetUp();
     run_file(path);
     const auto tenant = keyspaces_->tenant(default_keyspace).value();
     EXPECT_EQ(tenant->figures().value(), recount(memory_, default_keyspace).value()) << path;
     sessions_.clear();
     say({{1, {"FLUSHALL"}}});
+    collect_all();
+    EXPECT_EQ(entries_of(default_keyspace), counters_of(default_keyspace)) << path;
+    EXPECT_EQ(tenant->figures().value(), Figures()) << path;
     sessions_.clear();
   }
 }
