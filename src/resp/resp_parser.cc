@@ -183,8 +183,11 @@ RespParser::Step RespParser::next_array(ByteView input, const RespLimits& limits
   return Step::command;
 }
 
-std::vector<ByteView> RespParser::args(ByteView input) const {
-  if (!is_array_) return {words_.begin(), words_.end()};
+std::vector<ByteView> RespParser::args(ByteView input, Lines& lines) {
+  if (!is_array_) {
+    const std::vector<Bytes>& words = lines.emplace_back(std::move(words_));
+    return {words.begin(), words.end()};
+  }
   std::vector<ByteView> args;
   args.reserve(spans_.size());
   for (const Span& span : spans_) args.push_back(input.substr(span.offset, span.size));

@@ -47,6 +47,7 @@ class RespConnection final : public StreamConnection {
   RespParser parser_;
   size_t parsed_bytes_ = 0;  // of the input: what commands_ point into
   std::vector<std::vector<ByteView>> commands_;
+  RespParser::Lines lines_;  // whose words commands_ point into too
   Bytes replies_;
   OutputQueue output_;
   bool is_ended_ = false;
@@ -131,7 +132,7 @@ void RespConnection::take_commands() {
       failure_ = parser_.error();
       break;
     }
-    if (step == RespParser::Step::command) commands_.push_back(parser_.args(rest));
+    if (step == RespParser::Step::command) commands_.push_back(parser_.args(rest, lines_));
     parsed_bytes_ += parser_.consumed();
     // Who it is decides how much it may send.
     if (session_.tenant == nullptr && !commands_.empty()) break;
@@ -155,6 +156,7 @@ void RespConnection::add_requests(std::vector<Request>& requests) {
 
 void RespConnection::has_run() {
   commands_.clear();
+  lines_.clear();
   input_.consume(parsed_bytes_);
   output_.append_body(std::move(replies_));
   replies_.clear();
