@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <charconv>
 #include <optional>
+
+#include "redis/number_text.h"
 
 namespace trellis {
 namespace {
@@ -125,8 +126,9 @@ RespParser::Step RespParser::take_number(ByteView input, const char* too_long, c
     return Step::more;
   }
   const ByteView text = input.substr(at_ + 1, end - at_ - 1);
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || last != text.data() + text.size()) return fail(bad);
+  const auto parsed = parse_integer(text);
+  if (!parsed) return fail(bad);
+  number = *parsed;
   at_ = end + 2;
   return Step::command;
 }

@@ -95,8 +95,8 @@ RespConnection::RespConnection(RespLoop& loop, StreamDriver& driver, const Strea
   session_.address = peer.address;
   session_.connected_ms = redis.map().clock.unix_ms();
   // Whoever is not let in now is asked to say who it is.
-  if (const Status greeted = redis.greet(session_, peer.is_loopback); !greeted)
-    session_.tenant = nullptr;
+  session_.is_local = peer.is_loopback;
+  if (const Status greeted = redis.greet(session_); !greeted) session_.tenant = nullptr;
 }
 
 void RespConnection::abandon() {

@@ -100,7 +100,8 @@ class RedisText : public TenantFixture {
     if (session == nullptr) {
       session = std::make_unique<Session>();
       session->id = static_cast<uint64_t>(number);
-      EXPECT_OK(server_->greet(*session, true));
+      session->is_local = true;
+      EXPECT_OK(server_->greet(*session));
     }
     return *session;
   }
