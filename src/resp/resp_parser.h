@@ -19,7 +19,7 @@
 namespace trellis {
 
 struct RespLimits {
-  size_t args_max = 1024 * 1024;
+  size_t args_max = 2'147'483'647;
   size_t bulk_bytes_max = 512 * 1024 * 1024;
   size_t line_bytes_max = 64 * 1024;
 };

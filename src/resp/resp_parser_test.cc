@@ -70,7 +70,7 @@ TEST(RespParser, Lines) {
 
 TEST(RespParser, Errors) {
   EXPECT_EQ(hear("*x\r\n").error, "Protocol error: invalid multibulk length");
-  EXPECT_EQ(hear("*1048577\r\n").error, "Protocol error: invalid multibulk length");
+  EXPECT_EQ(hear("*2147483648\r\n").error, "Protocol error: invalid multibulk length");
   EXPECT_EQ(hear("*20000000000000000000\r\n").error, "Protocol error: invalid multibulk length");
   EXPECT_EQ(hear("*1\r\nPING\r\n").error, "Protocol error: expected '$', got 'P'");
   EXPECT_EQ(hear("*1\r\n$-1\r\n").error, "Protocol error: invalid bulk length");

@@ -30,7 +30,9 @@ class RespConnection final : public StreamConnection {
   void abandon() override;
   void tick(size_t) override {}
   bool is_idle() const override { return commands_.empty() && output_.empty(); }
-  bool is_over() const override { return commands_.empty() && (session_.closing || is_ended_); }
+  bool is_over() const override {
+    return commands_.empty() && (session_.closing || (is_ended_ && !has_more_));
+  }
   bool is_broken() const override { return false; }
 
   // The batch of a turn: what of this connection is in it, then that it was run.
@@ -51,7 +53,8 @@ class RespConnection final : public StreamConnection {
   Bytes replies_;
   OutputQueue output_;
   bool is_ended_ = false;
-  std::string failure_;  // the input makes no sense from here on
+  bool has_more_ = false;  // to parse, when the output has gone
+  std::string failure_;    // the input makes no sense from here on
 };
 
 // One loop's connections, and the executor that they share.
@@ -116,7 +119,9 @@ void RespConnection::received(size_t bytes) {
 }
 
 void RespConnection::take_commands() {
-  if (!commands_.empty() || session_.closing || output_.size() > output_bytes_max) return;
+  if (!commands_.empty() || session_.closing) return;
+  has_more_ = output_.size() > output_bytes_max;
+  if (has_more_) return;
   parsed_bytes_ = 0;
   const bool is_known = session_.tenant != nullptr;
   const RespLimits limits =
