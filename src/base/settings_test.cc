@@ -73,6 +73,7 @@ TEST_F(SettingsTest, Defaults) {
             "engine = \"rocksdb\"  # default\n"
             "durability = \"everysec\"  # default\n"
             "cache-bytes = \"256MiB\"  # default\n"
+            "resp = \"127.0.0.1:7379\"  # default\n"
             "http = \"127.0.0.1:7380\"  # default\n"
             "auth = \"loopback\"  # default\n"
             "admin-token-file = \"\"  # default\n"
@@ -195,7 +196,7 @@ TEST_F(SettingsTest, UnknownNamesAreRefusedWithAHint) {
             "trellis.toml:2: unknown setting \"cache_bytes\"; did you mean cache-bytes?");
   EXPECT_EQ(file_refusal("potatoes = 12"),
             "trellis.toml:1: unknown setting \"potatoes\"; the settings are data, engine, "
-            "durability, cache-bytes, http, auth, admin-token-file, tls-cert, tls-key, "
+            "durability, cache-bytes, resp, http, auth, admin-token-file, tls-cert, tls-key, "
             "archive-retention, gc-life-time, log-level, log-format");
   EXPECT_TRUE(file_refusal("[log]\nlevel = 'info'")
                   .starts_with("trellis.toml:1: unknown setting \"log\"; the settings are "));
