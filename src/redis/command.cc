@@ -11,13 +11,26 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 
 
 using Table = std::unordered_map<std::string_view, const Command*>;
 
+struct Group {
+  std::string_view name;
+  std::span<const Command> (*commands)();
+};
+constexpr Group groups[] = {
+    {"string", string_commands},
+    {"generic", generic_commands},
+    {"connection", connection_commands},
+    {"server", server_commands},
+    {"transactions", transaction_commands},
+    {"server", command_commands},
+    {"server", config_commands},
+    {"server", info_commands},
+};
+
 const Table& table() {
   static const Table all = [] {
     Table made;
-    for (const std::span<const Command> group :
-         {string_commands(), generic_commands(), connection_commands(), server_commands(),
-          transaction_commands()})
-      for (const Command& command : group) made.emplace(command.name, &command);
+    for (const Group& group : groups)
+      for (const Command& command : group.commands()) made.emplace(command.name, &command);
     return made;
   }();
   return all;
@@ -50,6 +63,14 @@ std::string upper(std::string_view name) {
   for (char& c : text)
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - ('a' - 'A'));
   return text;
+}
+
+std::string_view group_of(const Command& command) {
+  const std::string_view name = command.container.empty() ? command.name : command.container;
+  for (const Group& group : groups)
+    for (const Command& other : group.commands())
+      if (other.name == name) return group.name;
+  return "generic";
 }
 
 std::string full_name(const Command& command) {

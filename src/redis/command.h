@@ -80,6 +80,8 @@ const Command* find_command(ByteView name);
 std::span<const Command* const> all_commands();
 
 std::string upper(std::string_view name);
+// "string", "generic": what COMMAND DOCS calls it.
+std::string_view group_of(const Command& command);
 // With its container's: "client|list".
 std::string full_name(const Command& command);
 
@@ -95,5 +97,8 @@ std::span<const Command> generic_commands();
 std::span<const Command> connection_commands();
 std::span<const Command> server_commands();
 std::span<const Command> transaction_commands();
+std::span<const Command> command_commands();
+std::span<const Command> config_commands();
+std::span<const Command> info_commands();
 
 }  // namespace trellis
