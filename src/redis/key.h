@@ -107,7 +107,8 @@ class Keys {
   };
   Status scan_subs(const Key& key, const SubRange& range, SubVisitor visit);
 
-  // A sorted set's members by score ("z" records).
+  // A sorted set's members by score ("z" records). -0.0 is where 0.0 is, and stays what it is.
+  // put_score REQUIRES: the member has no record with that score.
   void put_score(const Key& key, double score, ByteView member);
   void remove_score(const Key& key, double score, ByteView member);
   using ScoreVisitor = FunctionRef<Visit(double score, ByteView member)>;
