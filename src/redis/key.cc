@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 
 #include "base/assert.h"
 #include "codec/redis_keys.h"
@@ -25,13 +24,6 @@ std::optional<uint32_t> parse_database(ByteView text) {
 
 KvrocksSubPrefix prefix_of(const std::string& database, ByteView name, uint64_t version) {
   return {.ns = database, .key = name, .version = version};
-}
-
-// Both zeros are one place in Redis's order, and yet a score of -0 is told as -0: its record lies
-// where 0 does and has a value.
-constexpr ByteView negative_zero = "-";
-ByteView score_value(double score) {
-  return score == 0 && std::signbit(score) ? negative_zero : ByteView();
 }
 
 }  // namespace
@@ -215,7 +207,7 @@ Bytes Keys::score_key(const Key& key, double score, ByteView member) const {
   const std::string ns = database_text(key.database_);
   return encode(RedisScoreKey{keyspace_,
                               {.prefix = prefix_of(ns, key.name_, key.now_.version),
-                               .score = score == 0 ? 0.0 : score,
+                               .score = without_sign_of_zero(score),
                                .member = member}});
 }
 
@@ -240,12 +232,12 @@ void Keys::remove_sub(const Key& key, ByteView sub, const Value& old) {
 }
 
 void Keys::put_score(const Key& key, double score, ByteView member) {
-  view_.put(score_key(key, score, member), score_value(score), Value());
+  view_.put(score_key(key, score, member), {}, Value());
 }
 
 void Keys::remove_score(const Key& key, double score, ByteView member) {
   Value old;
-  old.set_borrowed(score_value(score));
+  old.set_borrowed({});
   view_.remove(score_key(key, score, member), old);
 }
 
@@ -278,14 +270,14 @@ Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor v
   Bytes end = score_key(key, range.end_score, range.end_member);
   if (range.end_is_inclusive) end = prefix_end(end.substr(0, any.size()));
   Status bad;
-  const auto decoded = [&](ByteView sub, ByteView value) {
+  const auto decoded = [&](ByteView sub, ByteView) {
     Reader reader(sub, nullptr);
     double score = 0;
     if (!OrderedScore::read(reader, score)) {
       bad = Error{Code::corrupt, "a stored score does not make sense"};
       return Visit::stop;
     }
-    return visit(score == 0 && value == negative_zero ? -0.0 : score, reader.rest());
+    return visit(score, reader.rest());
   };
   TRY(scan(prefix, score_key(key, range.begin_score, range.begin_member), std::move(end),
            range.reverse, decoded));

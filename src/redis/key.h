@@ -107,7 +107,7 @@ class Keys {
   };
   Status scan_subs(const Key& key, const SubRange& range, SubVisitor visit);
 
-  // A sorted set's members by score ("z" records). -0.0 is where 0.0 is, and stays what it is.
+  // A sorted set's members by score ("z" records). -0.0 counts as 0.0.
   // put_score REQUIRES: the member has no record with that score.
   void put_score(const Key& key, double score, ByteView member);
   void remove_score(const Key& key, double score, ByteView member);
@@ -141,6 +141,9 @@ class Keys {
   const uint64_t now_ms_;
   std::unordered_map<ByteView, std::unique_ptr<Key>> keys_;  // by stored key
 };
+
+// Both zeros are equal to Redis: as scores they are stored as one.
+constexpr double without_sign_of_zero(double score) { return score == 0 ? 0.0 : score; }
 
 // What a note of the collector is about: | 'e' or 's' | database length u8 | database | key |, and
 // of 's' the version behind the key.

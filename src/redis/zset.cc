@@ -52,7 +52,7 @@ void zset_put(Keys& keys, Key& key, ByteView member, double score, Score old) {
   if (!key.exists()) key.create(RedisType::zset, keys.new_version());
   Bytes value, old_value;
   Value was;
-  OrderedScore::append(value, score);
+  OrderedScore::append(value, without_sign_of_zero(score));
   if (old) {
     OrderedScore::append(old_value, *old);
     was.set_borrowed(old_value);
