@@ -24,6 +24,10 @@ Error string_too_long() {
   return reply_with("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 }
 
+std::string_view shown(ByteView text, size_t bytes_max) {
+  return text.substr(0, std::min(text.find('\0'), bytes_max));
+}
+
 bool equals_word(ByteView text, std::string_view word) {
   return text.size() == word.size() &&
          std::equal(text.begin(), text.end(), word.begin(), [](char a, char b) {

@@ -68,6 +68,9 @@ struct AloneCall {
   Result<int64_t> integer(size_t i) const;
 };
 
+// An argument as Redis shows it in errors: as a C string, up to so many bytes.
+std::string_view shown(ByteView text, size_t bytes_max = ByteView::npos);
+
 bool equals_word(ByteView text, std::string_view word);
 
 }  // namespace trellis

@@ -30,12 +30,26 @@ Status quit(AloneCall& call) {
 }
 
 Status select(AloneCall& call) {
-  const auto database = call.integer(1);
-  if (!database) return reply_with("ERR invalid DB index");
-  if (*database < 0 || *database >= databases_max)
-    return reply_with("ERR DB index is out of range");
-  call.session.database = static_cast<uint32_t>(*database);
+  TRY_ASSIGN(const int64_t database, call.integer(1));
+  if (database != static_cast<int32_t>(database))
+    return reply_with("ERR value is out of range, value must between -2147483648 and 2147483647");
+  if (database < 0 || database >= databases_max) return reply_with("ERR DB index is out of range");
+  call.session.database = static_cast<uint32_t>(database);
   call.reply.ok();
+  return {};
+}
+
+// As a connection that has just come in.
+Status reset(AloneCall& call) {
+  Session& session = call.session;
+  call.server.leave_multi(session);
+  session.database = 0;
+  session.protocol = 2;
+  session.name.clear();
+  session.user = "default";
+  session.tenant = nullptr;
+  TRY(call.server.greet(session));
+  call.reply.with_protocol(2).simple("RESET");
   return {};
 }
 
@@ -181,6 +195,13 @@ const Command table[] = {
      "Chooses the protocol, and says who the client is."},
     {"ping", -1, loading | stale | fast, {}, ping, "1.0.0", "Whether the server answers."},
     {"quit", -1, plain | fast | no_auth | allow_busy, {}, quit, "1.0.0", "Ends the connection."},
+    {"reset",
+     1,
+     plain | fast | no_auth | allow_busy,
+     {},
+     reset,
+     "6.2.0",
+     "Makes the connection as it was when it came in."},
     {"select", 2, loading | stale | fast, {}, select, "1.0.0", "Chooses the database."},
 };
 

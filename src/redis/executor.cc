@@ -27,11 +27,12 @@ bool is_queued_in_multi(const Command& command) {
 }
 
 std::string unknown_command(Args args) {
-  std::string text =
-      fmt::format("ERR unknown command '{}', with args beginning with: ", args[0].substr(0, 128));
-  for (size_t i = 1; i < args.size() && text.size() < 128 + args[0].size(); i++)
-    text += fmt::format("'{}' ", args[i].substr(0, 128 - std::min<size_t>(text.size(), 127)));
-  return text;
+  constexpr size_t shown_max = 128;
+  std::string first;
+  for (size_t i = 1; i < args.size() && first.size() < shown_max; i++)
+    first += fmt::format("'{}' ", shown(args[i], shown_max - first.size()));
+  return fmt::format("ERR unknown command '{}', with args beginning with: {}",
+                     shown(args[0], shown_max), first);
 }
 
 const Command* subcommand_of(const Command& container, Args args) {
@@ -131,18 +132,23 @@ ByteView RedisTransaction::reply(size_t element) const {
 const Command* Executor::plan(const Request& request) {
   Session& session = *request.session;
   Reply reply(*request.out, session.protocol);
+  const Command* command = find_command(request.args[0]);
   const auto refuse = [&](const std::string& text) {
+    if (command != nullptr && command->name == "exec") {  // then it is the transaction that is over
+      server_.leave_multi(session);
+      reply.error("EXECABORT Transaction discarded because of: " + text.substr(text.find(' ') + 1));
+      return nullptr;
+    }
     session.multi_failed = session.multi_failed || session.in_multi;
     reply.error(text);
     return nullptr;
   };
-  const Command* command = find_command(request.args[0]);
   if (command == nullptr) return refuse(unknown_command(request.args));
   if (!command->subcommands.empty()) {
     const Command* sub = subcommand_of(*command, request.args);
     if (sub == nullptr && request.args.size() >= 2)
       return refuse(fmt::format("ERR unknown subcommand '{}'. Try {} HELP.",
-                                request.args[1].substr(0, 128), upper(command->name)));
+                                shown(request.args[1], 128), upper(command->name)));
     if (sub != nullptr) command = sub;
   }
   if (!arity_fits(*command, request.args.size()))

@@ -68,7 +68,7 @@ Result<ExpireConditions> parse_conditions(const Call& call) {
     else if (call.is_word(i, "lt"))
       conditions.lt = true;
     else
-      return reply_with(fmt::format("ERR Unsupported option {}", call.arg(i)));
+      return reply_with(fmt::format("ERR Unsupported option {}", shown(call.arg(i))));
   }
   if (conditions.nx && (conditions.xx || conditions.gt || conditions.lt))
     return reply_with("ERR NX and XX, GT or LT options at the same time are not compatible");

@@ -34,6 +34,9 @@ class Key {
   uint64_t head() const { return now_.head; }            // of a list
   uint64_t tail() const { return now_.tail; }
 
+  // As it is stored, also if its time has come; 0: never, or there is no record.
+  uint64_t stored_expire_ms() const { return stored_.found() ? was_.expire_ms : 0; }
+
   uint32_t database() const { return database_; }
   ByteView name() const { return name_; }
   ByteView stored_key() const { return stored_key_; }

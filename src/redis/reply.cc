@@ -40,6 +40,9 @@ void Reply::simple(std::string_view text) {
 }
 
 void Reply::error(std::string_view text) {
+  // As Redis does: none at the ends.
+  while (text.ends_with('\r') || text.ends_with('\n')) text.remove_suffix(1);
+  while (text.starts_with('\r') || text.starts_with('\n')) text.remove_prefix(1);
   out_.push_back('-');
   for (const char c : text) out_.push_back(c == '\r' || c == '\n' ? ' ' : c);
   out_ += "\r\n";

@@ -13,17 +13,25 @@ Error wrong_password() {
 
 }  // namespace
 
-Status RedisServer::greet(Session& session, bool is_local) {
-  if (options_.auth_required || !is_local) return {};
+Status RedisServer::greet(Session& session) {
+  if (options_.auth_required || !session.is_local) return {};
   TRY_ASSIGN(session.tenant, keyspaces_.tenant(default_keyspace));
   session.caller = {Role::admin, "local"};
   return {};
 }
 
-void RedisServer::leave(Session& session) {
+void RedisServer::leave_multi(Session& session) {
+  session.in_multi = false;
+  session.multi_failed = false;
+  session.queue.clear();
+  forget_watches(session);
+}
+
+void RedisServer::forget_watches(Session& session) {
   for (const Session::Watched& watched : session.watched)
     watches_.remove(watched.stored_key, session.watch_flag);
   session.watched.clear();
+  session.watch_flag.reset();
 }
 
 Status RedisServer::authenticate(Session& session, ByteView user, ByteView secret) {

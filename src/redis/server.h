@@ -31,13 +31,16 @@ class RedisServer {
 
   // A new client. One on this machine is in the default keyspace at once, unless it must say who it
   // is.
-  Status greet(Session& session, bool is_local);
+  Status greet(Session& session);
   // Binds the session to the keyspace that `user` names, KEYSPACE[.USER], as the secret allows it:
   // WRONGPASS. What the session was before stays if it fails.
   Status authenticate(Session& session, ByteView user, ByteView secret);
 
+  // Forgets what is queued and watched.
+  void leave_multi(Session& session);
+  void forget_watches(Session& session);
   // The connection is gone.
-  void leave(Session& session);
+  void leave(Session& session) { forget_watches(session); }
   uint64_t next_client_id() { return ++client_ids_; }
 
   Keyspaces& keyspaces() { return keyspaces_; }

@@ -29,6 +29,7 @@ struct Session {
   std::string local_address;  // where it came in
   std::string library_name;
   std::string library_version;
+  bool is_local = false;  // from this machine
   uint64_t connected_ms = 0;
   uint64_t active_ms = 0;
   std::string last_command;

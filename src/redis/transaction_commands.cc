@@ -8,21 +8,6 @@ namespace {
 
 using namespace command_flag;
 
-void forget_watches(AloneCall& call) {
-  Session& session = call.session;
-  for (const Session::Watched& watched : session.watched)
-    call.server.watches().remove(watched.stored_key, session.watch_flag);
-  session.watched.clear();
-  session.watch_flag.reset();
-}
-
-void leave_multi(AloneCall& call) {
-  call.session.in_multi = false;
-  call.session.multi_failed = false;
-  call.session.queue.clear();
-  forget_watches(call);
-}
-
 Status multi(AloneCall& call) {
   if (call.session.in_multi) return reply_with("ERR MULTI calls can not be nested");
   call.session.in_multi = true;
@@ -32,13 +17,13 @@ Status multi(AloneCall& call) {
 
 Status discard(AloneCall& call) {
   if (!call.session.in_multi) return reply_with("ERR DISCARD without MULTI");
-  leave_multi(call);
+  call.server.leave_multi(call.session);
   call.reply.ok();
   return {};
 }
 
 Status unwatch(AloneCall& call) {
-  forget_watches(call);
+  call.server.forget_watches(call.session);
   call.reply.ok();
   return {};
 }
@@ -146,7 +131,7 @@ Status exec(AloneCall& call) {
     status = exec_together(call);
   else
     status = exec_one_by_one(call);
-  leave_multi(call);
+  call.server.leave_multi(call.session);
   return status;
 }
 

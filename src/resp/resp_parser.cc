@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <charconv>
 #include <optional>
+
+#include "redis/number_text.h"
 
 namespace trellis {
 namespace {
@@ -125,8 +126,9 @@ RespParser::Step RespParser::take_number(ByteView input, const char* too_long, c
     return Step::more;
   }
   const ByteView text = input.substr(at_ + 1, end - at_ - 1);
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || last != text.data() + text.size()) return fail(bad);
+  const auto parsed = parse_integer(text);
+  if (!parsed) return fail(bad);
+  number = *parsed;
   at_ = end + 2;
   return Step::command;
 }
@@ -183,8 +185,11 @@ RespParser::Step RespParser::next_array(ByteView input, const RespLimits& limits
   return Step::command;
 }
 
-std::vector<ByteView> RespParser::args(ByteView input) const {
-  if (!is_array_) return {words_.begin(), words_.end()};
+std::vector<ByteView> RespParser::args(ByteView input, Lines& lines) {
+  if (!is_array_) {
+    const std::vector<Bytes>& words = lines.emplace_back(std::move(words_));
+    return {words.begin(), words.end()};
+  }
   std::vector<ByteView> args;
   args.reserve(spans_.size());
   for (const Span& span : spans_) args.push_back(input.substr(span.offset, span.size));

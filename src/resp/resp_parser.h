@@ -2,11 +2,11 @@
 //
 //   RespParser parser(limits);
 //   while (parser.next(input) == RespParser::Step::command) {
-//     use(parser.args(input)); input.remove_prefix(parser.consumed());
+//     use(parser.args(input, lines)); input.remove_prefix(parser.consumed());
 //   }
 //
-// Nothing is copied: arguments are views into the input. (A quoted word of a line is the exception:
-// it lives in the parser.) What has come of a command is not parsed again when more of it comes.
+// Nothing is copied: arguments are views into the input. (The words of a line are the exception,
+// for they may be quoted.) What has come of a command is not parsed again when more of it comes.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 namespace trellis {
 
 struct RespLimits {
-  size_t args_max = 1024 * 1024;
+  size_t args_max = 2'147'483'647;
   size_t bulk_bytes_max = 512 * 1024 * 1024;
   size_t line_bytes_max = 64 * 1024;
 };
@@ -38,7 +38,9 @@ class RespParser {
   // `input` begins where the last command ended, and has at least what it had the last time.
   Step next(ByteView input, const RespLimits& limits);
 
-  std::vector<ByteView> args(ByteView input) const;
+  // The words of a line are moved to `lines`, where they stay while outer elements are added.
+  using Lines = std::vector<std::vector<Bytes>>;
+  std::vector<ByteView> args(ByteView input, Lines& lines);
   size_t consumed() const { return at_; }
   // "Protocol error: ...", without the kind in front.
   const std::string& error() const { return error_; }

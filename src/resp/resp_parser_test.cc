@@ -21,6 +21,12 @@ struct Heard {
 Heard hear(ByteView all, const std::vector<size_t>& marks, const RespLimits& limits = {}) {
   Heard heard;
   RespParser parser;
+  RespParser::Lines lines;
+  std::vector<std::vector<ByteView>> args;  // looked at when all are parsed, as the server does
+  const auto finish = [&] {
+    for (const auto& command : args) heard.commands.emplace_back(command.begin(), command.end());
+    return heard;
+  };
   size_t begin = 0;
   for (const size_t end : marks) {
     for (;;) {
@@ -32,16 +38,15 @@ Heard hear(ByteView all, const std::vector<size_t>& marks, const RespLimits& lim
       }
       if (step == Step::error) {
         heard.error = parser.error();
-        return heard;
+        return finish();
       }
       if (step == Step::command) {
-        const auto args = parser.args(input);
-        heard.commands.emplace_back(args.begin(), args.end());
+        args.push_back(parser.args(input, lines));
       }
       begin += parser.consumed();
     }
   }
-  return heard;
+  return finish();
 }
 
 Heard hear(ByteView all, const RespLimits& limits = {}) { return hear(all, {all.size()}, limits); }
@@ -65,7 +70,7 @@ TEST(RespParser, Lines) {
 
 TEST(RespParser, Errors) {
   EXPECT_EQ(hear("*x\r\n").error, "Protocol error: invalid multibulk length");
-  EXPECT_EQ(hear("*1048577\r\n").error, "Protocol error: invalid multibulk length");
+  EXPECT_EQ(hear("*2147483648\r\n").error, "Protocol error: invalid multibulk length");
   EXPECT_EQ(hear("*20000000000000000000\r\n").error, "Protocol error: invalid multibulk length");
   EXPECT_EQ(hear("*1\r\nPING\r\n").error, "Protocol error: expected '$', got 'P'");
   EXPECT_EQ(hear("*1\r\n$-1\r\n").error, "Protocol error: invalid bulk length");

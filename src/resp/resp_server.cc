@@ -30,7 +30,9 @@ class RespConnection final : public StreamConnection {
   void abandon() override;
   void tick(size_t) override {}
   bool is_idle() const override { return commands_.empty() && output_.empty(); }
-  bool is_over() const override { return commands_.empty() && (session_.closing || is_ended_); }
+  bool is_over() const override {
+    return commands_.empty() && (session_.closing || (is_ended_ && !has_more_));
+  }
   bool is_broken() const override { return false; }
 
   // The batch of a turn: what of this connection is in it, then that it was run.
@@ -47,10 +49,12 @@ class RespConnection final : public StreamConnection {
   RespParser parser_;
   size_t parsed_bytes_ = 0;  // of the input: what commands_ point into
   std::vector<std::vector<ByteView>> commands_;
+  RespParser::Lines lines_;  // whose words commands_ point into too
   Bytes replies_;
   OutputQueue output_;
   bool is_ended_ = false;
-  std::string failure_;  // the input makes no sense from here on
+  bool has_more_ = false;  // to parse, when the output has gone
+  std::string failure_;    // the input makes no sense from here on
 };
 
 // One loop's connections, and the executor that they share.
@@ -94,8 +98,8 @@ RespConnection::RespConnection(RespLoop& loop, StreamDriver& driver, const Strea
   session_.address = peer.address;
   session_.connected_ms = redis.map().clock.unix_ms();
   // Whoever is not let in now is asked to say who it is.
-  if (const Status greeted = redis.greet(session_, peer.is_loopback); !greeted)
-    session_.tenant = nullptr;
+  session_.is_local = peer.is_loopback;
+  if (const Status greeted = redis.greet(session_); !greeted) session_.tenant = nullptr;
 }
 
 void RespConnection::abandon() {
@@ -115,7 +119,9 @@ void RespConnection::received(size_t bytes) {
 }
 
 void RespConnection::take_commands() {
-  if (!commands_.empty() || session_.closing || output_.size() > output_bytes_max) return;
+  if (!commands_.empty() || session_.closing) return;
+  has_more_ = output_.size() > output_bytes_max;
+  if (has_more_) return;
   parsed_bytes_ = 0;
   const bool is_known = session_.tenant != nullptr;
   const RespLimits limits =
@@ -131,7 +137,7 @@ void RespConnection::take_commands() {
       failure_ = parser_.error();
       break;
     }
-    if (step == RespParser::Step::command) commands_.push_back(parser_.args(rest));
+    if (step == RespParser::Step::command) commands_.push_back(parser_.args(rest, lines_));
     parsed_bytes_ += parser_.consumed();
     // Who it is decides how much it may send.
     if (session_.tenant == nullptr && !commands_.empty()) break;
@@ -155,6 +161,7 @@ void RespConnection::add_requests(std::vector<Request>& requests) {
 
 void RespConnection::has_run() {
   commands_.clear();
+  lines_.clear();
   input_.consume(parsed_bytes_);
   output_.append_body(std::move(replies_));
   replies_.clear();

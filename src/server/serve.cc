@@ -17,6 +17,7 @@
 #include "net/http_server.h"
 #include "net/stream_server.h"
 #include "raw/raw.h"
+#include "redis/garbage.h"
 #include "redis/server.h"
 #include "resp/resp_server.h"
 #include "rest/rest.h"
@@ -177,6 +178,9 @@ class Service {
     collector_.emplace(*keyspaces_, *gc_,
                        CollectorOptions{.gc_life_time_ms = settings.gc_life_time_ms});
     collector_->own(Model::raw, raw_);
+    redis_.emplace(*keyspaces_, *tokens_, redis_options(settings, rest));
+    redis_garbage_.emplace(*redis_);
+    collector_->own(Model::redis, *redis_garbage_);
     keyspaces_->on_due([this] { collector_->wake(); });
     gc_->on_due([this] { collector_->wake(); });
     if (store_.rocksdb != nullptr) TRY(watch_engine(metrics_, *store_.rocksdb));
@@ -185,7 +189,6 @@ class Service {
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(HttpServerOptions http, http_options(settings, metrics_));
     TRY_ASSIGN(http_, HttpServer::start(std::move(router), std::move(http), clock_));
-    redis_.emplace(*keyspaces_, *tokens_, redis_options(settings, context_->options));
     TRY_ASSIGN(resp_,
                StreamServer::start(make_resp_protocol(*redis_), resp_options(settings), clock_));
     collector_->start();
@@ -211,10 +214,11 @@ class Service {
   std::unique_ptr<Keyspaces> keyspaces_;
   std::optional<Tokens> tokens_;
   std::optional<Gc> gc_;
+  std::optional<RedisServer> redis_;
+  std::optional<RedisGarbageOwner> redis_garbage_;
   std::optional<Collector> collector_;
   std::optional<RestContext> context_;
   std::unique_ptr<HttpServer> http_;
-  std::optional<RedisServer> redis_;
   std::unique_ptr<StreamServer> resp_;
 };
 

@@ -53,6 +53,11 @@ void CountedView::remove(ByteView key, const Value& old) {
   view_.remove(key);
 }
 
+void CountedView::remove_found(ByteView key, size_t value_bytes) {
+  difference_.bytes -= static_cast<int64_t>(key.size() + value_bytes);
+  view_.remove(key);
+}
+
 void CountedView::count_keys(int64_t difference, uint16_t slot) {
   difference_.keys += difference;
   for (SlotKeys& known : slot_keys_) {

@@ -53,6 +53,8 @@ class CountedView {
 
   void put(ByteView key, ByteView value, const Value& old);
   void remove(ByteView key, const Value& old);
+  // Of one that a scan found, with so many bytes of value.
+  void remove_found(ByteView key, size_t value_bytes);
   // Models that number what their keys are in (databases) count them apart, by slot.
   void count_keys(int64_t difference, uint16_t slot = 0);
 
