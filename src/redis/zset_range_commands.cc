@@ -115,9 +115,24 @@ Status zlexcount(Call& call) { return count(call, By::lex); }
 Status remove_range(Call& call, By by) {
   TRY_ASSIGN(const ZsetRange range, parse_range(call, by, 2, 3));
   TRY_ASSIGN(Key* const key, call.open(1, RedisType::zset));
-  TRY_ASSIGN(const std::vector<ScoredMember> members, collect_range(call.keys, *key, range));
-  zset_remove(call.keys, *key, members);
-  call.reply.integer(static_cast<int64_t>(members.size()));
+  std::vector<ScoredMember> members;
+  size_t count = 0;
+  size_t bytes = 0;
+  const auto add = [&](double score, ByteView member) {
+    count++;
+    bytes += member.size() + sizeof(ScoredMember);
+    // What no commit can remove one by one is not kept: it may still be all of the set.
+    if (bytes <= commit_bytes_max) members.push_back({Bytes(member), score});
+    return Visit::go_on;
+  };
+  TRY(scan_range(call.keys, *key, range, add));
+  if (count == members.size())
+    zset_remove(call.keys, *key, members);
+  else if (count == key->size())
+    key->remove();
+  else
+    return Error{Code::too_large, "so many members cannot be removed at once: name a part of them"};
+  call.reply.integer(static_cast<int64_t>(count));
   return {};
 }
 
