@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <iterator>
 #include <limits>
@@ -259,9 +259,8 @@ Result<PageReader> read_page(Call& call, const Key& key, uint64_t cursor, size_t
   if (cursor == 0 || from.shared > shared) from = {.shared = shared};
   PageReader reader(from, count, key.size());
   const Bytes begin = group_begin(ByteView(ends.first).substr(0, from.shared), from.group);
-  TRY(call.keys.scan_subs(key, {.begin = begin}, [&](ByteView sub, ByteView value) {
-    return reader.take(sub, value);
-  }));
+  TRY(call.keys.scan_subs(key, {.begin = begin},
+                          [&](ByteView sub, ByteView value) { return reader.take(sub, value); }));
   return reader;
 }
 
@@ -377,8 +376,7 @@ class TargetMaker {
     Bytes target = prefix_;
     if (leads_.empty()) return target;
     target.push_back(leads_[random.below(leads_.size())]);
-    for (size_t i = 1; i < target_bytes; i++)
-      target.push_back(bytes_[random.below(bytes_.size())]);
+    for (size_t i = 1; i < target_bytes; i++) target.push_back(bytes_[random.below(bytes_.size())]);
     return target;
   }
 

@@ -22,8 +22,8 @@ Result<uint64_t> remove_args(Call& call, Key& key, size_t first);
 // These visit nothing if the key does not exist.
 Status visit_records(Call& call, const Key& key, RecordVisitor visit);
 
-// HSCAN, SSCAN and ZSCAN: key cursor [MATCH pattern] [COUNT count]. `show` replies with a record, as
-// `parts` bulks.
+// HSCAN, SSCAN and ZSCAN: key cursor [MATCH pattern] [COUNT count]. `show` replies with a record,
+// as `parts` bulks.
 Status reply_scan(Call& call, RedisType type, size_t parts, RecordVisitor show);
 
 // Records at random: `count` of them, or if they are to be distinct all that there are, if that is

@@ -220,9 +220,8 @@ Status visit_filtered(Call& call, const Key& from, std::span<const Key* const> o
     for (const Key* const other : others) {
       const bool by_scan = other->exists() && other->size() / get_steps <= from.size();
       TRY_ASSIGN(const std::vector<bool> found, find_members(call, *other, members, by_scan));
-      std::erase_if(members, [&, i = size_t{0}](const Bytes&) mutable {
-        return found[i++] != in_others;
-      });
+      std::erase_if(members,
+                    [&, i = size_t{0}](const Bytes&) mutable { return found[i++] != in_others; });
     }
     for (const Bytes& member : members)
       if (visit(member) == Visit::stop) return {};
