@@ -24,7 +24,8 @@ class RedisCollection : public TenantFixture {
     TenantFixture::SetUp();
     tokens_.emplace(map_, keyspaces_->changes());
     server_.emplace(*keyspaces_, *tokens_, RedisOptions());
-    ASSERT_OK(server_->greet(session_, true));
+    session_.is_local = true;
+    ASSERT_OK(server_->greet(session_));
   }
 
   // The bulks and numbers of the reply, one after the other.
