@@ -18,8 +18,9 @@ const Table& table() {
   static const Table all = [] {
     Table made;
     for (const std::span<const Command> group :
-         {string_commands(), generic_commands(), connection_commands(), server_commands(),
-          transaction_commands(), zset_commands(), zset_range_commands(), zset_store_commands()})
+         {string_commands(), hash_commands(), set_commands(), zset_commands(),
+          zset_range_commands(), zset_store_commands(), generic_commands(), connection_commands(),
+          server_commands(), transaction_commands()})
       for (const Command& command : group) made.emplace(command.name, &command);
     return made;
   }();

@@ -1,14 +1,10 @@
 // Sorted sets by member: adding, looking up, removing, popping, ZSCAN.
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
-#include <set>
 #include <unordered_map>
 
-#include "base/random.h"
-#include "redis/glob.h"
+#include "redis/collection.h"
 #include "redis/number_text.h"
 #include "redis/zset.h"
 
@@ -250,167 +246,43 @@ Status zmpop(Call& call) {
   return {};
 }
 
-// --- ZRANDMEMBER ---
-
-// How often one call may choose the same ones again: Redis has no limit but its memory.
-constexpr int64_t choices_max = 1 << 24;
-
-// REQUIRES: ranks are sorted and different.
-Result<std::vector<ScoredMember>> members_at(Call& call, const Key& key,
-                                             std::span<const uint64_t> ranks) {
-  std::vector<ScoredMember> members;
-  uint64_t rank = 0;
-  const auto one = [&](double score, ByteView member) {
-    if (rank++ == ranks[members.size()]) members.push_back({Bytes(member), score});
-    return members.size() == ranks.size() ? Visit::stop : Visit::go_on;
-  };
-  TRY(scan_range(call.keys, key, {}, one));
-  return members;
-}
-
-// `count` different ones. (Floyd's way: every choice is equally likely.)
-std::vector<uint64_t> different_ranks(Random& random, uint64_t size, uint64_t count) {
-  std::set<uint64_t> chosen;
-  for (uint64_t i = size - count; i < size; i++)
-    if (!chosen.insert(random.below(i + 1)).second) chosen.insert(i);
-  return {chosen.begin(), chosen.end()};
-}
-
-Status random_members(Call& call, const Key& key, int64_t count, bool with_scores) {
-  MembersReply reply(call.reply, with_scores);
-  Random random(call.keys.new_version());
-  if (!key.exists() || count == 0) {
-    reply.finish();
-    return {};
-  }
-  std::vector<uint64_t> order;
-  if (count > 0) {
-    order = different_ranks(random, key.size(), std::min<uint64_t>(count, key.size()));
-  } else {
-    for (int64_t i = count; i < 0; i++) order.push_back(random.below(key.size()));
-  }
-  std::vector<uint64_t> ranks = order;
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  TRY_ASSIGN(const std::vector<ScoredMember> members, members_at(call, key, ranks));
-  for (const uint64_t rank : order) {
-    const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin();
-    const ScoredMember& one = members.at(static_cast<size_t>(at));
-    reply.add(one.member, one.score);
-  }
-  reply.finish();
-  return {};
-}
+// --- all members ---
 
 Status zrandmember(Call& call) {
-  constexpr int64_t most = std::numeric_limits<int64_t>::max();
-  int64_t count = 1;
-  if (call.count() > 2) {
-    TRY_ASSIGN(count, call.integer(2));
-    if (count < -most)
-      return reply_with(
-          "ERR value is out of range, value must between -9223372036854775807 and "
-          "9223372036854775807");
+  const bool counted = call.count() > 2;
+  RandomPick pick;
+  if (counted) {
+    TRY_ASSIGN(pick, random_pick(call));
+    pick.with_values = call.count() == 4 && call.is_word(3, "withscores");
+    if (call.count() > 3 && !pick.with_values) return syntax_error();
+    constexpr auto most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max() / 2);
+    if (pick.with_values && pick.count > most) return reply_with("ERR value is out of range");
   }
-  const bool with_scores = call.count() == 4 && call.is_word(3, "withscores");
-  if (call.count() > 3 && !with_scores) return syntax_error();
-  if (with_scores && (count < -most / 2 || count > most / 2))
-    return reply_with("ERR value is out of range");
   TRY_ASSIGN(const Key* const key, call.open(1, RedisType::zset));
-  if (call.count() > 2) {
-    if (key->exists() && count < -choices_max) return reply_with("ERR value is out of range");
-    return random_members(call, *key, count, with_scores);
-  }
-  if (!key->exists()) {
+  if (!key->exists() && !counted) {
     call.reply.null();
     return {};
   }
-  const uint64_t rank[] = {Random(call.keys.new_version()).below(key->size())};
-  TRY_ASSIGN(const std::vector<ScoredMember> members, members_at(call, *key, rank));
-  call.reply.bulk(members.at(0).member);
-  return {};
-}
-
-// --- ZSCAN ---
-
-// A cursor is a place in the order of the members' hashes, and a page all members whose hash lies
-// between two of them. So whoever is a member all the time is seen, whatever comes and goes, and
-// nothing is kept between calls. Small sets are one page.
-constexpr uint64_t page_members_min = 1'024;
-
-uint64_t hash_of(ByteView member) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, and what mixes its bits
-  for (const char c : member) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93;
-  return hash ^ (hash >> 32);
-}
-
-Result<uint64_t> parse_cursor(ByteView text) {
-  const Bytes copy(text);
-  char* end = nullptr;
-  errno = 0;
-  const uint64_t cursor = std::strtoull(copy.c_str(), &end, 10);
-  const bool blank = !copy.empty() && std::isspace(static_cast<unsigned char>(copy[0]));
-  if (blank || *end != '\0' || errno == ERANGE) return reply_with("ERR invalid cursor");
-  return cursor;
-}
-
-struct ScanOptions {
-  ByteView pattern = "*";
-  int64_t count = 10;
-};
-
-Result<ScanOptions> parse_scan_options(const Call& call) {
-  ScanOptions options;
-  for (size_t i = 3; i < call.count(); i += 2) {
-    if (i + 1 == call.count()) return syntax_error();
-    if (call.is_word(i, "count")) {
-      TRY_ASSIGN(options.count, call.integer(i + 1));
-      if (options.count < 1) return syntax_error();
-    } else if (call.is_word(i, "match")) {
-      options.pattern = call.arg(i + 1);
-    } else {
-      return syntax_error();
-    }
-  }
-  return options;
+  MembersReply members(call.reply, pick.with_values);
+  Status bad;
+  TRY(visit_random(call, *key, pick, [&](ByteView member, ByteView value) {
+    const Result<double> score = pick.with_values ? decode_score(value) : 0.0;
+    if (!score) bad = score.error();
+    members.add(member, score ? *score : 0);
+  }));
+  if (counted) members.finish();
+  return bad;
 }
 
 Status zscan(Call& call) {
-  TRY_ASSIGN(uint64_t cursor, parse_cursor(call.arg(2)));
-  TRY_ASSIGN(const Key* const key, call.open(1, RedisType::zset));
-  call.reply.array(2);
-  if (!key->exists()) {
-    call.reply.bulk("0");
-    call.reply.array(0);
-    return {};
-  }
-  TRY_ASSIGN(const ScanOptions options, parse_scan_options(call));
-  const uint64_t pages =
-      key->size() / std::max<uint64_t>(page_members_min, static_cast<uint64_t>(options.count));
-  const uint64_t width = UINT64_MAX / std::max<uint64_t>(pages, 1);
-  if (pages <= 1) cursor = 0;
-  const bool is_last = pages <= 1 || cursor > UINT64_MAX - width;
-  call.reply.bulk(std::to_string(is_last ? 0 : cursor + width));
-  const size_t mark = call.reply.mark();
-  size_t items = 0;
   Status bad;
-  const auto one = [&](ByteView member, ByteView value) {
-    const uint64_t hash = hash_of(member);
-    if (hash < cursor || (!is_last && hash >= cursor + width)) return Visit::go_on;
-    if (!glob_matches(options.pattern, member)) return Visit::go_on;
+  TRY(reply_scan(call, RedisType::zset, 2, [&](ByteView member, ByteView value) {
     const Result<double> score = decode_score(value);
     if (!score) bad = score.error();
-    if (!score) return Visit::stop;
     call.reply.bulk(member);
-    call.reply.bulk(double_text(*score));
-    items += 2;
-    return Visit::go_on;
-  };
-  TRY(call.keys.scan_subs(*key, {}, one));
-  TRY(std::move(bad));
-  call.reply.insert_array(mark, items);
-  return {};
+    call.reply.bulk(double_text(score ? *score : 0));  // not a number in RESP3 either
+  }));
+  return bad;
 }
 
 constexpr KeyPositions one{1, 1, 1};
