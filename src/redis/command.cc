@@ -4,6 +4,9 @@
 #include <string>
 #include <unordered_map>
 
+#include "redis/call.h"
+#include "redis/number_text.h"
+
 namespace trellis {
 namespace {
 
@@ -11,13 +14,31 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 
 
 using Table = std::unordered_map<std::string_view, const Command*>;
 
+struct Group {
+  std::string_view name;
+  std::span<const Command> (*commands)();
+};
+constexpr Group groups[] = {
+    {"string", string_commands},
+    {"hash", hash_commands},
+    {"set", set_commands},
+    {"sorted-set", zset_commands},
+    {"sorted-set", zset_range_commands},
+    {"sorted-set", zset_store_commands},
+    {"generic", generic_commands},
+    {"connection", connection_commands},
+    {"server", server_commands},
+    {"server", command_commands},
+    {"server", config_commands},
+    {"server", info_commands},
+    {"transactions", transaction_commands},
+};
+
 const Table& table() {
   static const Table all = [] {
     Table made;
-    for (const std::span<const Command> group :
-         {string_commands(), generic_commands(), connection_commands(), server_commands(),
-          transaction_commands()})
-      for (const Command& command : group) made.emplace(command.name, &command);
+    for (const Group& group : groups)
+      for (const Command& command : group.commands()) made.emplace(command.name, &command);
     return made;
   }();
   return all;
@@ -52,6 +73,14 @@ std::string upper(std::string_view name) {
   return text;
 }
 
+std::string_view group_of(const Command& command) {
+  const std::string_view name = command.container.empty() ? command.name : command.container;
+  for (const Group& group : groups)
+    for (const Command& other : group.commands())
+      if (other.name == name) return group.name;
+  return "generic";
+}
+
 std::string full_name(const Command& command) {
   if (command.container.empty()) return std::string(command.name);
   return std::string(command.container) + "|" + std::string(command.name);
@@ -60,6 +89,14 @@ std::string full_name(const Command& command) {
 bool arity_fits(const Command& command, size_t args) {
   return command.arity >= 0 ? args == static_cast<size_t>(command.arity)
                             : args >= static_cast<size_t>(-command.arity);
+}
+
+Status append_counted_keys(Args args, size_t count_at, std::vector<size_t>& positions) {
+  const auto count = count_at < args.size() ? parse_integer(args[count_at]) : std::nullopt;
+  if (!count || *count < 1 || static_cast<uint64_t>(*count) >= args.size() - count_at)
+    return reply_with("ERR Invalid arguments specified for command");
+  for (size_t i = 1; i <= static_cast<size_t>(*count); i++) positions.push_back(count_at + i);
+  return {};
 }
 
 Status key_positions(const Command& command, Args args, std::vector<size_t>& positions) {

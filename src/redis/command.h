@@ -59,6 +59,13 @@ struct Handler {
 // Where that depends on the arguments: appends the positions of the keys.
 using FindKeys = Status (*)(Args args, std::vector<size_t>& positions);
 
+// Where argument `count_at` says how many keys follow it.
+Status append_counted_keys(Args args, size_t count_at, std::vector<size_t>& positions);
+template <size_t count_at>
+Status counted_keys(Args args, std::vector<size_t>& positions) {
+  return append_counted_keys(args, count_at, positions);
+}
+
 struct Command {
   std::string_view name;  // in small letters; of a subcommand only its own
   int arity = 0;          // with the name; negative: at least so many
@@ -80,6 +87,8 @@ const Command* find_command(ByteView name);
 std::span<const Command* const> all_commands();
 
 std::string upper(std::string_view name);
+// "string", "generic": what COMMAND DOCS calls it.
+std::string_view group_of(const Command& command);
 // With its container's: "client|list".
 std::string full_name(const Command& command);
 
@@ -91,9 +100,17 @@ Status key_positions(const Command& command, Args args, std::vector<size_t>& pos
 // The tables of the groups, each in the file of that name. The group's name is what COMMAND DOCS
 // calls it.
 std::span<const Command> string_commands();
+std::span<const Command> hash_commands();
+std::span<const Command> set_commands();
 std::span<const Command> generic_commands();
 std::span<const Command> connection_commands();
 std::span<const Command> server_commands();
 std::span<const Command> transaction_commands();
+std::span<const Command> command_commands();
+std::span<const Command> config_commands();
+std::span<const Command> info_commands();
+std::span<const Command> zset_commands();
+std::span<const Command> zset_range_commands();
+std::span<const Command> zset_store_commands();
 
 }  // namespace trellis

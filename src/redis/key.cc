@@ -205,9 +205,10 @@ Bytes Keys::sub_key(const Key& key, ByteView sub) const {
 
 Bytes Keys::score_key(const Key& key, double score, ByteView member) const {
   const std::string ns = database_text(key.database_);
-  return encode(RedisScoreKey{
-      keyspace_,
-      {.prefix = prefix_of(ns, key.name_, key.now_.version), .score = score, .member = member}});
+  return encode(RedisScoreKey{keyspace_,
+                              {.prefix = prefix_of(ns, key.name_, key.now_.version),
+                               .score = without_sign_of_zero(score),
+                               .member = member}});
 }
 
 Status Keys::get_sub(const Key& key, ByteView sub, Value& value) {

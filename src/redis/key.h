@@ -110,7 +110,8 @@ class Keys {
   };
   Status scan_subs(const Key& key, const SubRange& range, SubVisitor visit);
 
-  // A sorted set's members by score ("z" records).
+  // A sorted set's members by score ("z" records). -0.0 counts as 0.0.
+  // put_score REQUIRES: the member has no record with that score.
   void put_score(const Key& key, double score, ByteView member);
   void remove_score(const Key& key, double score, ByteView member);
   using ScoreVisitor = FunctionRef<Visit(double score, ByteView member)>;
@@ -143,6 +144,9 @@ class Keys {
   const uint64_t now_ms_;
   std::unordered_map<ByteView, std::unique_ptr<Key>> keys_;  // by stored key
 };
+
+// Both zeros are equal to Redis: as scores they are stored as one.
+constexpr double without_sign_of_zero(double score) { return score == 0 ? 0.0 : score; }
 
 // What a note of the collector is about: | 'e' or 's' | database length u8 | database | key |, and
 // of 's' the version behind the key.

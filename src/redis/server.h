@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "redis/config.h"
 #include "redis/session.h"
 #include "redis/versions.h"
 #include "redis/watch.h"
@@ -47,6 +48,8 @@ class RedisServer {
   const MapHandle& map() const { return keyspaces_.map(); }
   Versions& versions() { return versions_; }
   WatchTable& watches() { return watches_; }
+  RedisConfig& config() { return config_; }
+  uint64_t uptime_ms() const { return map().clock.unix_ms() - started_ms_; }
 
  private:
   Keyspaces& keyspaces_;
@@ -54,6 +57,8 @@ class RedisServer {
   const RedisOptions options_;
   Versions versions_;
   WatchTable watches_;
+  RedisConfig config_;
+  const uint64_t started_ms_ = map().clock.unix_ms();
   std::atomic<uint64_t> client_ids_{0};
 };
 
