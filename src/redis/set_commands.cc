@@ -61,9 +61,10 @@ Status smove(Call& call) {
   if (to->exists()) TRY(call.keys.get_sub(*to, member, there));
   call.keys.remove_sub(*from, member, old);
   from->set_size(from->size() - 1);
+  if (there.found()) return {};
   if (!to->exists()) to->create(RedisType::set, call.keys.new_version());
-  if (!there.found()) call.keys.put_sub(*to, member, {}, there);
-  to->set_size(to->size() + (there.found() ? 0 : 1));
+  call.keys.put_sub(*to, member, {}, there);
+  to->set_size(to->size() + 1);
   return {};
 }
 
