@@ -21,8 +21,8 @@ bool class_matches(ByteView pattern, size_t& at, char c) {
       break;
     } else if (at + 2 < pattern.size() && pattern[at + 1] == '-') {
       // As a list: of two temporaries minmax would give references.
-      const auto [low, high] = std::minmax({static_cast<unsigned char>(pattern[at]),
-                                            static_cast<unsigned char>(pattern[at + 2])});
+      const auto [low, high] = std::minmax(
+          {static_cast<unsigned char>(pattern[at]), static_cast<unsigned char>(pattern[at + 2])});
       at += 2;
       const auto byte = static_cast<unsigned char>(c);
       found = found || (byte >= low && byte <= high);
