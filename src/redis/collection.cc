@@ -29,16 +29,18 @@ struct Ends {
   size_t shared() const { return shared_bytes(first, last); }  // what all begin with
 };
 
-Result<Ends> ends_of(Call& call, const Key& key) {
+// Of the records whose subs begin with `prefix`.
+Result<Ends> ends_of(Call& call, const Key& key, ByteView prefix) {
   Ends ends;
+  const Bytes end = prefix_end(prefix);
   const auto into = [](Bytes& sub) {
     return [&sub](ByteView found, ByteView) {
       sub = found;
       return Visit::stop;
     };
   };
-  TRY(call.keys.scan_subs(key, {}, into(ends.first)));
-  TRY(call.keys.scan_subs(key, {.reverse = true}, into(ends.last)));
+  TRY(call.keys.scan_subs(key, {.begin = prefix, .end = end}, into(ends.first)));
+  TRY(call.keys.scan_subs(key, {.begin = prefix, .end = end, .reverse = true}, into(ends.last)));
   return ends;
 }
 
@@ -253,7 +255,7 @@ Result<ScanOptions> parse_scan_options(const Call& call) {
 }
 
 Result<PageReader> read_page(Call& call, const Key& key, uint64_t cursor, size_t count) {
-  TRY_ASSIGN(const Ends ends, ends_of(call, key));
+  TRY_ASSIGN(const Ends ends, ends_of(call, key, {}));
   const size_t shared = std::min(ends.shared(), shared_max);
   Place from = decode_place(cursor);
   if (cursor == 0 || from.shared > shared) from = {.shared = shared};
@@ -386,14 +388,31 @@ class TargetMaker {
   Bytes leads_;  // those that the first byte can be
 };
 
+// Where a pick begins. A text that is like no record that is there lies in a gap: then those that
+// begin as the one behind the gap does are looked at more closely.
+Result<Bytes> random_place(Call& call, const Key& key, Ends ends, Random& random) {
+  constexpr int levels_max = 8;
+  for (int level = 0;; level++) {
+    Bytes target = TargetMaker(ends).make(random);
+    const size_t shared = ends.shared();
+    Bytes next;
+    TRY(call.keys.scan_subs(key, {.begin = target}, [&](ByteView sub, ByteView) {
+      next = sub;
+      return Visit::stop;
+    }));
+    const bool is_like_it = shared_bytes(next, target) > shared + 1;
+    if (is_like_it || next.size() <= shared || level == levels_max) return target;
+    TRY_ASSIGN(ends, ends_of(call, key, ByteView(next).substr(0, shared + 1)));
+  }
+}
+
 Status visit_sought(Call& call, const Key& key, RandomPick pick, Random& random,
                     RecordVisitor visit) {
-  TRY_ASSIGN(const Ends ends, ends_of(call, key));
-  const TargetMaker maker(ends);
+  TRY_ASSIGN(const Ends ends, ends_of(call, key, {}));
   std::set<Bytes, std::less<>> taken;
   const size_t reply_begin = call.reply.mark();
   for (; pick.count > 0; pick.count--) {
-    Bytes begin = maker.make(random);
+    TRY_ASSIGN(const Bytes begin, random_place(call, key, ends, random));
     uint64_t steps = random.below(walk_max);
     bool found = false;
     const auto take = [&](ByteView sub, ByteView value) {

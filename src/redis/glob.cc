@@ -20,6 +20,7 @@ bool class_matches(ByteView pattern, size_t& at, char c) {
       at++;
       break;
     } else if (at + 2 < pattern.size() && pattern[at + 1] == '-') {
+      // As a list: of two temporaries minmax would give references.
       const auto [low, high] = std::minmax(
           {static_cast<unsigned char>(pattern[at]), static_cast<unsigned char>(pattern[at + 2])});
       at += 2;

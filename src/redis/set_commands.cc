@@ -61,9 +61,10 @@ Status smove(Call& call) {
   if (to->exists()) TRY(call.keys.get_sub(*to, member, there));
   call.keys.remove_sub(*from, member, old);
   from->set_size(from->size() - 1);
+  if (there.found()) return {};
   if (!to->exists()) to->create(RedisType::set, call.keys.new_version());
-  if (!there.found()) call.keys.put_sub(*to, member, {}, there);
-  to->set_size(to->size() + (there.found() ? 0 : 1));
+  call.keys.put_sub(*to, member, {}, there);
+  to->set_size(to->size() + 1);
   return {};
 }
 
@@ -299,6 +300,14 @@ Status sunionstore(Call& call) { return store_members(call, unite); }
 Status sdiffstore(Call& call) { return store_members(call, subtract); }
 
 // SINTERCARD numkeys key [key ...] [LIMIT limit]
+Status sintercard_keys(Args args, std::vector<size_t>& positions) {
+  const auto count = parse_integer(args[1]);
+  if (!count || *count < 1 || static_cast<uint64_t>(*count) > args.size() - 2)
+    return reply_with("ERR Invalid arguments specified for command");
+  for (size_t i = 0; i < static_cast<size_t>(*count); i++) positions.push_back(2 + i);
+  return {};
+}
+
 Status sintercard(Call& call) {
   const auto count = parse_integer(call.arg(1));
   if (!count || *count < 1) return reply_with("ERR numkeys should be greater than 0");
@@ -338,7 +347,7 @@ const Command table[] = {
      .handler = sintercard,
      .since = "7.0.0",
      .summary = "How many members all sets have.",
-     .find_keys = counted_keys<1>},
+     .find_keys = sintercard_keys},
     {"sinterstore", -3, store, all, sinterstore, "1.0.0", "Stores what SINTER gives."},
     {"sismember", 3, readonly | fast, one, sismember, "1.0.0", "Whether a set has a member."},
     {"smembers", 2, readonly, one, smembers, "1.0.0", "All members of a set."},

@@ -253,7 +253,7 @@ class Openapi(ServerTest):
             "revokeToken": [(204, {**by_name, "id": token["id"]}),
                             (404, {**by_name, "id": token["id"]})],
             "explainGc": [(200, by_name), (404, nobody)],
-            "explainGcById": [(200, by_id), (200, {"id": gone["id"]}), (404, no_id)],
+            "explainGcById": [(200, by_id), (404, {"id": gone["id"]}), (404, no_id)],
             "getTop": [(200, {"?by": "keys", "?limit": 5}), (400, {"?by": "size"})],
             "getAudit": [(200, {"?since": 0, "?keyspace": name}), (400, {"?limit": 0}),
                          (422, {"?since": 2**60})],

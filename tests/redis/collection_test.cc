@@ -151,6 +151,15 @@ TEST_P(RedisCollection, RandomPicksOfALargeSet) {
   EXPECT_GT(seen.size(), 700u);
 }
 
+// Those that are like no other draw more picks than is fair, but do not hide the others.
+TEST_P(RedisCollection, RandomPicksBesideAStranger) {
+  Members members = numbered("https://example.org/user/session/", 2'500);
+  members.insert({"a", "zzz"});
+  change("SADD", members);
+  const std::vector<Bytes> picked = say({"SRANDMEMBER", "set", "-1000"});
+  EXPECT_GT(Members(picked.begin(), picked.end()).size(), 150u);
+}
+
 TEST_P(RedisCollection, PoppedMembersComeOnce) {
   Members left = numbered("element:", 3'000);
   change("SADD", left);
