@@ -15,8 +15,8 @@ const Table& table() {
   static const Table all = [] {
     Table made;
     for (const std::span<const Command> group :
-         {string_commands(), generic_commands(), connection_commands(), server_commands(),
-          transaction_commands()})
+         {string_commands(), list_commands(), generic_commands(), connection_commands(),
+          server_commands(), transaction_commands()})
       for (const Command& command : group) made.emplace(command.name, &command);
     return made;
   }();

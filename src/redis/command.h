@@ -91,6 +91,7 @@ Status key_positions(const Command& command, Args args, std::vector<size_t>& pos
 // The tables of the groups, each in the file of that name. The group's name is what COMMAND DOCS
 // calls it.
 std::span<const Command> string_commands();
+std::span<const Command> list_commands();
 std::span<const Command> generic_commands();
 std::span<const Command> connection_commands();
 std::span<const Command> server_commands();
