@@ -20,8 +20,9 @@ bool class_matches(ByteView pattern, size_t& at, char c) {
       at++;
       break;
     } else if (at + 2 < pattern.size() && pattern[at + 1] == '-') {
-      const auto [low, high] = std::minmax(static_cast<unsigned char>(pattern[at]),
-                                           static_cast<unsigned char>(pattern[at + 2]));
+      // As a list: of two temporaries minmax would give references.
+      const auto [low, high] = std::minmax(
+          {static_cast<unsigned char>(pattern[at]), static_cast<unsigned char>(pattern[at + 2])});
       at += 2;
       const auto byte = static_cast<unsigned char>(c);
       found = found || (byte >= low && byte <= high);
@@ -46,6 +47,8 @@ bool one_matches(ByteView pattern, size_t& at, char c) {
 }  // namespace
 
 bool glob_matches(ByteView pattern, ByteView text) {
+  // Of patterns Redis matches none but these with nothing, "**" neither.
+  if (text.empty()) return pattern.empty() || pattern == "*";
   size_t at = 0;
   size_t in = 0;
   // Where to go on if what follows the last star does not match: with one more byte under it.
