@@ -20,6 +20,7 @@ struct Group {
 };
 constexpr Group groups[] = {
     {"string", string_commands},
+    {"list", list_commands},
     {"hash", hash_commands},
     {"set", set_commands},
     {"sorted-set", zset_commands},

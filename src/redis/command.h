@@ -102,6 +102,7 @@ Status key_positions(const Command& command, Args args, std::vector<size_t>& pos
 std::span<const Command> string_commands();
 std::span<const Command> hash_commands();
 std::span<const Command> set_commands();
+std::span<const Command> list_commands();
 std::span<const Command> generic_commands();
 std::span<const Command> connection_commands();
 std::span<const Command> server_commands();

@@ -5,6 +5,7 @@
 
 #include "redis/call.h"
 #include "redis/expire_time.h"
+#include "redis/generic_handlers.h"
 
 namespace trellis {
 namespace {
@@ -31,14 +32,6 @@ Status exists(Call& call) {
   }
   call.reply.integer(found);
   return {};
-}
-
-std::string_view type_name(RedisType type) {
-  switch (type) {
-    case RedisType::string:
-    case RedisType::bitmap: return "string";
-    default: return to_string(type);
-  }
 }
 
 Status type(Call& call) {
@@ -145,29 +138,72 @@ Status pexpiretime(Call& call) {
   return reply_expiry(call, TimeUnit::milliseconds, TimeBase::epoch);
 }
 
+// There are no replicas to wait for.
+Status wait(AloneCall& call) {
+  TRY(call.integer(1));
+  const auto timeout = call.integer(2);
+  if (!timeout) return reply_with("ERR timeout is not an integer or out of range");
+  if (*timeout < 0) return reply_with("ERR timeout is negative");
+  call.reply.integer(0);
+  return {};
+}
+
 constexpr KeyPositions one{1, 1, 1};
+constexpr KeyPositions two{1, 2, 1};
 constexpr KeyPositions all{1, -1, 1};
 
 const Command table[] = {
+    {"copy", -3, write | denyoom, two, copy_key, "6.2.0", "Copies a key."},
     {"del", -2, write, all, del, "1.0.0", "Deletes keys."},
+    {"dump", 2, readonly, one, dump, "2.6.0", "The value of a key as bytes for RESTORE."},
     {"exists", -2, readonly | fast, all, exists, "1.0.0", "How many of the keys exist."},
     {"expire", -3, write | fast, one, expire, "1.0.0", "Lets a key expire after seconds."},
     {"expireat", -3, write | fast, one, expireat, "1.2.0", "Lets a key expire at a second."},
     {"expiretime", 2, readonly | fast, one, expiretime, "7.0.0",
      "The second that a key expires at."},
+    {"move", 3, write | fast, one, move_key, "1.0.0", "Moves a key to another database."},
+    {.name = "object",
+     .arity = -2,
+     .since = "2.2.3",
+     .summary = "About how values are kept.",
+     .subcommands = object_commands()},
     {"persist", 2, write | fast, one, persist, "2.2.0", "Takes the expiry from a key."},
     {"pexpire", -3, write | fast, one, pexpire, "2.6.0", "Lets a key expire after milliseconds."},
     {"pexpireat", -3, write | fast, one, pexpireat, "2.6.0", "Lets a key expire at a millisecond."},
     {"pexpiretime", 2, readonly | fast, one, pexpiretime, "7.0.0",
      "The millisecond that a key expires at."},
     {"pttl", 2, readonly | fast, one, pttl, "2.6.0", "Milliseconds until a key expires."},
+    {"randomkey", 1, readonly, {}, random_key, "1.0.0", "The name of some key."},
+    {"rename", 3, write, two, rename_key, "1.0.0", "Gives a key another name."},
+    {"renamenx", 3, write | fast, two, rename_key_if_new, "1.0.0",
+     "Gives a key a name that no other has."},
+    {"restore", -4, write | denyoom, one, restore, "2.6.0", "Makes a key of what DUMP gave."},
+    {"scan", -2, readonly, {}, scan_keys, "2.8.0", "Goes through the keys, some at a time."},
+    {.name = "sort",
+     .arity = -2,
+     .flags = write | denyoom | movablekeys,
+     .handler = sort,
+     .since = "1.0.0",
+     .summary = "Sorts a list, a set or a sorted set.",
+     .find_keys = find_sort_keys},
+    {"sort_ro", -2, readonly | movablekeys, one, sort_read_only, "7.0.0",
+     "Sorts a list, a set or a sorted set, and stores nothing."},
     {"touch", -2, readonly | fast, all, exists, "3.2.1", "How many of the keys exist, as if used."},
     {"ttl", 2, readonly | fast, one, ttl, "1.0.0", "Seconds until a key expires."},
     {"type", 2, readonly | fast, one, type, "1.0.0", "The type of a key."},
     {"unlink", -2, write | fast, all, del, "4.0.0", "Deletes keys."},
+    {"wait", 3, noscript, {}, wait, "3.0.0", "How many replicas have what was written: none."},
 };
 
 }  // namespace
+
+std::string_view type_name(RedisType type) {
+  switch (type) {
+    case RedisType::string:
+    case RedisType::bitmap: return "string";
+    default: return to_string(type);
+  }
+}
 
 std::span<const Command> generic_commands() { return table; }
 

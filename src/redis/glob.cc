@@ -47,6 +47,8 @@ bool one_matches(ByteView pattern, size_t& at, char c) {
 }  // namespace
 
 bool glob_matches(ByteView pattern, ByteView text) {
+  // Of patterns Redis matches none but these with nothing, "**" neither.
+  if (text.empty()) return pattern.empty() || pattern == "*";
   size_t at = 0;
   size_t in = 0;
   // Where to go on if what follows the last star does not match: with one more byte under it.

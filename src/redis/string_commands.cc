@@ -5,6 +5,7 @@
 
 #include "redis/call.h"
 #include "redis/expire_time.h"
+#include "redis/lcs_command.h"
 #include "redis/number_text.h"
 
 namespace trellis {
@@ -319,6 +320,7 @@ const Command table[] = {
     {"incrby", 3, change | fast, one, incrby, "1.0.0", "Adds to a number."},
     {"incrbyfloat", 3, change | fast, one, incrbyfloat, "2.6.0",
      "Adds to a floating point number."},
+    {"lcs", -3, readonly, {1, 2, 1}, lcs, "7.0.0", "What two strings have in common, in order."},
     {"mget", -2, readonly | fast, {1, -1, 1}, mget, "1.0.0", "The values of several strings."},
     {"mset", -3, change, {1, -1, 2}, mset, "1.0.1", "Sets several strings at once."},
     {"msetnx",

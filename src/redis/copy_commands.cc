@@ -1,0 +1,136 @@
+// Keys that become other keys: a new life, into which all records are copied.
+#include "redis/alone_transaction.h"
+#include "redis/generic_handlers.h"
+#include "redis/number_text.h"
+
+namespace trellis {
+namespace {
+
+Error same_key() { return reply_with("ERR source and destination objects are the same"); }
+
+struct Record {
+  Bytes sub;
+  Bytes value;
+};
+
+Error too_large_to_copy() {
+  return {Code::too_large, "the key is too large to be copied in one commit (commit_bytes_max)"};
+}
+
+// What `from` is, with its expiry. REQUIRES: from exists, and is another key.
+Status copy_value(Keys& keys, const Key& from, Key& to) {
+  if (from.type() == RedisType::string) {
+    to.set_text(Bytes(from.text()));
+    to.set_expire(from.expire_ms());
+    return {};
+  }
+  if (from.type() == RedisType::stream)
+    return Error{Code::unsupported, "streams cannot be copied yet"};
+  std::vector<Record> records;
+  size_t bytes = 0;
+  TRY(keys.scan_subs(from, {}, [&](ByteView sub, ByteView value) {
+    bytes += 2 * to.stored_key().size() + sub.size() + value.size();
+    records.push_back({Bytes(sub), Bytes(value)});
+    return bytes > commit_bytes_max ? Visit::stop : Visit::go_on;
+  }));
+  std::vector<std::pair<double, Bytes>> scores;
+  if (from.type() == RedisType::zset)
+    TRY(keys.scan_scores(from,
+                         {.begin_score = -std::numeric_limits<double>::infinity(),
+                          .end_score = std::numeric_limits<double>::infinity()},
+                         [&](double score, ByteView member) {
+                           bytes += 2 * to.stored_key().size() + member.size();
+                           scores.emplace_back(score, member);
+                           return bytes > commit_bytes_max ? Visit::stop : Visit::go_on;
+                         }));
+  if (bytes > commit_bytes_max) return too_large_to_copy();
+  to.create(from.type(), keys.new_version());
+  for (const Record& record : records) keys.put_sub(to, record.sub, record.value, Value());
+  for (const auto& [score, member] : scores) keys.put_score(to, score, member);
+  if (from.type() == RedisType::list)
+    to.set_ends(from.head(), from.tail());
+  else
+    to.set_size(from.size());
+  to.set_expire(from.expire_ms());
+  return {};
+}
+
+// Says whether it did.
+Result<bool> rename(Call& call, bool may_replace) {
+  TRY_ASSIGN(Key* const from, call.open(1));
+  TRY_ASSIGN(Key* const to, call.open(2));
+  if (!from->exists()) return no_such_key();
+  if (from == to || (to->exists() && !may_replace)) return false;
+  TRY(copy_value(call.keys, *from, *to));
+  from->remove();
+  return true;
+}
+
+Result<uint32_t> parse_database(const AloneCall& call, size_t i) {
+  TRY_ASSIGN(const int64_t database, call.integer(i));
+  if (database < INT32_MIN || database > INT32_MAX)
+    return reply_with("ERR value is out of range, value must between -2147483648 and 2147483647");
+  if (database < 0 || database >= databases_max) return reply_with("ERR DB index is out of range");
+  return static_cast<uint32_t>(database);
+}
+
+struct Target {
+  uint32_t database;
+  ByteView name;
+  bool may_replace;
+  bool is_move;
+};
+
+Status copy_to(AloneCall& alone, const Target& target) {
+  const uint32_t database = alone.session.database;
+  if (target.database == database && target.name == alone.arg(1)) return same_key();
+  const KeyspaceId keyspace = alone.session.tenant->id();
+  Scope scope = Scope::in(keyspace);
+  scope.exclusive(redis_metadata_key(keyspace, database, alone.arg(1)));
+  scope.exclusive(redis_metadata_key(keyspace, target.database, target.name));
+  return transact_alone(alone, scope, Access::write, [&](Call& call) -> Status {
+    TRY_ASSIGN(Key* const from, call.open(1));
+    TRY_ASSIGN(Key* const to, call.keys.open(target.database, target.name));
+    const bool copies = from->exists() && (target.may_replace || !to->exists());
+    if (copies) TRY(copy_value(call.keys, *from, *to));
+    if (copies && target.is_move) from->remove();
+    call.reply.integer(copies ? 1 : 0);
+    return {};
+  });
+}
+
+}  // namespace
+
+Status rename_key(Call& call) {
+  TRY(rename(call, true));
+  call.reply.ok();
+  return {};
+}
+
+Status rename_key_if_new(Call& call) {
+  TRY_ASSIGN(const bool renamed, rename(call, false));
+  call.reply.integer(renamed ? 1 : 0);
+  return {};
+}
+
+Status copy_key(AloneCall& call) {
+  Target target{call.session.database, call.arg(2), false, false};
+  for (size_t i = 3; i < call.count(); i++) {
+    if (call.is_word(i, "replace")) {
+      target.may_replace = true;
+    } else if (call.is_word(i, "db") && i + 1 < call.count()) {
+      TRY_ASSIGN(target.database, parse_database(call, ++i));
+    } else {
+      return syntax_error();
+    }
+  }
+  return copy_to(call, target);
+}
+
+Status move_key(AloneCall& call) {
+  TRY_ASSIGN(const uint32_t database, parse_database(call, 2));
+  if (database == call.session.database) return same_key();
+  return copy_to(call, {database, call.arg(1), false, true});
+}
+
+}  // namespace trellis

@@ -1,0 +1,281 @@
+// What looks at all keys of a database: it cannot name them, so it runs alone.
+//
+// A cursor of SCAN is a place in the order of names, with nothing kept here: names that are there
+// from the first call to the last are given, whatever comes and goes meanwhile, also by another
+// process. A place is where a page could be cut: the first bytes of the next name, up to the one
+// in which it differs from the last name of the page. Of these the cursor holds the last ones, how
+// many come before them, and a checksum of those by which they are found again.
+//
+//   | 0 1 | skipped 16 | checksum of the skipped bytes 14 | the bytes behind them 32 |
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/crc32c.h"
+#include "base/random.h"
+#include "redis/generic_handlers.h"
+#include "redis/glob.h"
+#include "redis/server.h"
+
+namespace trellis {
+namespace {
+
+constexpr uint64_t cursor_mark = uint64_t{1} << 62;
+constexpr size_t window_bytes = 4;
+constexpr size_t skipped_max = 0xffff;
+constexpr uint64_t checksum_mask = (1U << 14) - 1;
+constexpr size_t page_keys_max = 10'000;
+constexpr size_t places_tried_max = 8;
+
+bool is_visible(const RedisMetadata& metadata, uint64_t now_ms) {
+  const bool is_counted = metadata.type != RedisType::string && metadata.type != RedisType::stream;
+  return (metadata.expire_ms == 0 || metadata.expire_ms > now_ms) &&
+         !(is_counted && metadata.size == 0);
+}
+
+struct Found {
+  Bytes name;
+  std::optional<RedisType> type;  // absent: it is not there for clients
+};
+
+// The names of one database.
+class Names {
+ public:
+  explicit Names(AloneCall& call)
+      : call_(call),
+        prefix_(redis_metadata_key(call.session.tenant->id(), call.session.database, {})) {}
+
+  struct Page {
+    std::vector<Found> keys;
+    bool more = false;
+  };
+  // From the first at or behind `from` to before those that begin with `end`.
+  Result<Page> page(ByteView from, const std::optional<Bytes>& end, size_t keys_max) {
+    Page page;
+    const auto take = [&](ByteView key, ByteView record) {
+      const auto metadata = decode_redis_metadata(record);
+      Found found{Bytes(key.substr(prefix_.size())), std::nullopt};
+      if (metadata && is_visible(*metadata, call_.now_ms)) found.type = metadata->type;
+      page.keys.push_back(std::move(found));
+      return Visit::go_on;
+    };
+    const Bytes begin = prefix_ + Bytes(from);
+    const Bytes behind = end ? prefix_ + *end : prefix_end(prefix_);
+    TRY_ASSIGN(const ScanPage scanned,
+               call_.server.map().engine.scan(
+                   {.begin = begin, .end = behind, .entries_max = keys_max}, take));
+    page.more = scanned.resume.has_value();
+    return page;
+  }
+  Result<std::optional<Bytes>> first(ByteView from) {
+    TRY_ASSIGN(Page one, page(from, std::nullopt, 1));
+    if (one.keys.empty()) return std::nullopt;
+    return std::move(one.keys[0].name);
+  }
+  // Of those that begin with `front`.
+  Result<std::optional<Bytes>> last(ByteView front) {
+    std::optional<Bytes> name;
+    const Bytes begin = prefix_ + Bytes(front);
+    TRY(call_.server.map().engine.scan(
+        {.begin = begin, .end = prefix_end(begin), .reverse = true, .entries_max = 1},
+        [&](ByteView key, ByteView) {
+          name = key.substr(prefix_.size());
+          return Visit::stop;
+        }));
+    return name;
+  }
+
+ private:
+  AloneCall& call_;
+  const Bytes prefix_;
+};
+
+size_t shared_bytes(ByteView a, ByteView b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
+                             a.begin());
+}
+
+// --- cursors ---
+
+uint64_t checksum_of(ByteView skipped) { return crc32c(skipped) & checksum_mask; }
+
+// The place between two names that follow each other.
+uint64_t cursor_between(ByteView last, ByteView next) {
+  const size_t shared = shared_bytes(last, next);
+  const size_t skipped =
+      std::min(shared < window_bytes ? 0 : shared + 1 - window_bytes, skipped_max);
+  Bytes window(next.substr(skipped, window_bytes));
+  window.resize(window_bytes, '\0');
+  return cursor_mark | static_cast<uint64_t>(skipped) << 46 |
+         checksum_of(next.substr(0, skipped)) << 32 | load_be(window.data(), window_bytes);
+}
+
+// Where to go on. A place that is gone with all names near it is the beginning: giving a name twice
+// is allowed, to leave one out is not.
+Result<Bytes> place_of(Names& names, uint64_t cursor) {
+  if ((cursor & cursor_mark) == 0) return Bytes();
+  const size_t skipped = cursor >> 46 & skipped_max;
+  const uint64_t checksum = cursor >> 32 & checksum_mask;
+  Bytes number;
+  append_be64(number, cursor);
+  Bytes window = number.substr(sizeof(uint64_t) - window_bytes);
+  while (window.ends_with('\0')) window.pop_back();
+  if (skipped == 0) return window;
+  for (Bytes from;;) {
+    TRY_ASSIGN(const std::optional<Bytes> name, names.first(from));
+    if (!name) return Bytes();
+    if (name->size() < skipped) {
+      from = successor(*name);
+      continue;
+    }
+    const ByteView front = ByteView(*name).substr(0, skipped);
+    if (checksum_of(front) == checksum) return Bytes(front) + window;
+    from = prefix_end(front);
+    if (from.empty()) return Bytes();
+  }
+}
+
+// --- SCAN ---
+
+struct ScanOptions {
+  ByteView pattern;
+  bool has_pattern = false;
+  size_t count = 10;
+  std::optional<ByteView> type;
+};
+
+Result<ScanOptions> parse_scan_options(const AloneCall& call) {
+  ScanOptions options;
+  for (size_t i = 2; i < call.count(); i += 2) {
+    if (i + 1 >= call.count()) return syntax_error();
+    if (call.is_word(i, "count")) {
+      TRY_ASSIGN(const int64_t count, call.integer(i + 1));
+      if (count < 1) return syntax_error();
+      options.count = static_cast<size_t>(std::min<int64_t>(count, page_keys_max));
+    } else if (call.is_word(i, "match")) {
+      options.pattern = call.arg(i + 1);
+      options.has_pattern = options.pattern != "*";
+    } else if (call.is_word(i, "type")) {
+      options.type = call.arg(i + 1);
+    } else {
+      return syntax_error();
+    }
+  }
+  return options;
+}
+
+// As strtoul reads it, like Redis: nothing at all is 0.
+Result<uint64_t> parse_cursor(ByteView text) {
+  const Bytes copy(text);
+  char* end = nullptr;
+  errno = 0;
+  const uint64_t cursor = std::strtoull(copy.c_str(), &end, 10);
+  if (std::isspace(static_cast<unsigned char>(copy[0])) || *end != '\0' || errno == ERANGE)
+    return reply_with("ERR invalid cursor");
+  return cursor;
+}
+
+// Cuts the page at the best place behind `count` keys; 0: there is none.
+Result<uint64_t> cut(Names& names, Names::Page& page, size_t count) {
+  std::vector<size_t> places;
+  for (size_t i = count; i < page.keys.size(); i++) places.push_back(i);
+  const auto shared_at = [&](size_t i) {
+    return shared_bytes(page.keys[i - 1].name, page.keys[i].name);
+  };
+  std::stable_sort(places.begin(), places.end(),
+                   [&](size_t a, size_t b) { return shared_at(a) < shared_at(b); });
+  // The checksum of a place is rarely that of an earlier one too: few are tried.
+  places.resize(std::min(places.size(), places_tried_max));
+  for (const size_t place : places) {
+    const Bytes& last = page.keys[place - 1].name;
+    const Bytes& next = page.keys[place].name;
+    const uint64_t cursor = cursor_between(last, next);
+    TRY_ASSIGN(const Bytes found, place_of(names, cursor));
+    if (found <= last || found > next) continue;
+    page.keys.resize(place);
+    return cursor;
+  }
+  return 0;
+}
+
+Result<uint64_t> next_page(Names& names, uint64_t cursor, const ScanOptions& options,
+                           std::vector<Found>& keys) {
+  const Bytes front = options.has_pattern ? glob_prefix(options.pattern) : Bytes();
+  std::optional<Bytes> end;
+  if (!prefix_end(front).empty()) end = prefix_end(front);
+  TRY_ASSIGN(Bytes from, place_of(names, cursor));
+  from = std::max(from, front);
+  for (size_t keys_max = options.count * 3 / 2 + 16;; keys_max *= 2) {
+    TRY_ASSIGN(Names::Page page, names.page(from, end, keys_max));
+    uint64_t next = 0;
+    if (page.more) {
+      TRY_ASSIGN(next, cut(names, page, options.count));
+      if (next == 0 && keys_max < scan_page_entries_max) continue;
+      if (next == 0) return Error{Code::too_large, "so many names that are alike cannot be cut"};
+    }
+    keys = std::move(page.keys);
+    return next;
+  }
+}
+
+}  // namespace
+
+Status scan_keys(AloneCall& call) {
+  TRY_ASSIGN(const uint64_t cursor, parse_cursor(call.arg(1)));
+  TRY_ASSIGN(const ScanOptions options, parse_scan_options(call));
+  TRY(call.session.tenant->admit(call.session.caller, Access::read));
+  Names names(call);
+  std::vector<Found> keys;
+  TRY_ASSIGN(const uint64_t next, next_page(names, cursor, options, keys));
+  std::erase_if(keys, [&](const Found& found) {
+    return !found.type || (options.type && !equals_word(*options.type, type_name(*found.type))) ||
+           (options.has_pattern && !glob_matches(options.pattern, found.name));
+  });
+  call.reply.array(2);
+  call.reply.bulk(std::to_string(next));
+  call.reply.array(keys.size());
+  for (const Found& found : keys) call.reply.bulk(found.name);
+  return {};
+}
+
+// Goes down where names differ, each time to a byte chosen by chance, and takes one of a few
+// hundred from there: where names are alike in form, about as likely as any other.
+Status random_key(AloneCall& call) {
+  constexpr size_t page_keys = 512;
+  constexpr int depth_max = 8;
+  TRY(call.session.tenant->admit(call.session.caller, Access::read));
+  TRY(call.server.versions().prepare());
+  Random random(call.server.versions().next());
+  Names names(call);
+  TRY_ASSIGN(Names::Page page, names.page({}, std::nullopt, page_keys));
+  const auto forget_hidden = [&] {
+    std::erase_if(page.keys, [](const Found& found) { return !found.type; });
+  };
+  forget_hidden();
+  for (int attempt = 0; page.more && attempt < 100; attempt++) {
+    Bytes front;
+    for (int depth = 0; depth < depth_max; depth++) {
+      TRY_ASSIGN(const std::optional<Bytes> first, names.first(front));
+      TRY_ASSIGN(const std::optional<Bytes> last, names.last(front));
+      if (!first || !last || *first >= *last) break;
+      front = first->substr(0, shared_bytes(*first, *last));
+      const auto low = static_cast<unsigned char>((*first + '\0')[front.size()]);
+      const auto high = static_cast<unsigned char>((*last)[front.size()]);
+      front.push_back(static_cast<char>(low + random.below(high - low + 1U)));
+      TRY_ASSIGN(const std::optional<Bytes> near, names.first(front));
+      if (near) front = near->substr(0, front.size());
+    }
+    const Bytes end = prefix_end(front);
+    TRY_ASSIGN(page, names.page(front, end.empty() ? std::nullopt : std::optional(end), page_keys));
+    forget_hidden();
+    page.more = page.keys.empty();
+  }
+  if (page.keys.empty())
+    call.reply.null();
+  else
+    call.reply.bulk(page.keys[random.below(page.keys.size())].name);
+  return {};
+}
+
+}  // namespace trellis

@@ -1,0 +1,423 @@
+#include "redis/rdb_payload.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <unordered_set>
+
+#include "base/limits.h"
+#include "redis/call.h"
+#include "redis/number_text.h"
+
+namespace trellis {
+namespace {
+
+constexpr uint16_t version_written = 10;
+constexpr uint16_t version_read_max = 11;
+constexpr size_t footer_bytes = 10;
+
+enum class RdbType : uint8_t {
+  string = 0,
+  list = 1,
+  set = 2,
+  zset_text = 3,
+  hash = 4,
+  zset = 5,
+  set_intset = 11,
+  hash_listpack = 16,
+  zset_listpack = 17,
+  list_quicklist2 = 18,
+  set_listpack = 20,
+};
+
+// CRC-64 of Jones, reflected, without inversion.
+constexpr std::array<uint64_t, 256> crc_table = [] {
+  std::array<uint64_t, 256> table{};
+  for (uint64_t byte = 0; byte < table.size(); byte++) {
+    uint64_t crc = byte;
+    for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0x95ac9329ac4bc9b5 : 0);
+    table[byte] = crc;
+  }
+  return table;
+}();
+
+uint64_t crc64(ByteView bytes) {
+  uint64_t crc = 0;
+  for (const char byte : bytes)
+    crc = crc_table[(crc ^ static_cast<uint8_t>(byte)) & 0xff] ^ crc >> 8;
+  return crc;
+}
+
+void append_le(Bytes& out, uint64_t number, size_t width) {
+  for (size_t i = 0; i < width; i++) out.push_back(static_cast<char>(number >> 8 * i));
+}
+
+uint64_t load_le(ByteView bytes) {
+  uint64_t number = 0;
+  for (size_t i = bytes.size(); i > 0; i--)
+    number = number << 8 | static_cast<uint8_t>(bytes[i - 1]);
+  return number;
+}
+
+int64_t load_signed_le(ByteView bytes) {
+  const unsigned unused = 64 - 8 * static_cast<unsigned>(bytes.size());
+  return static_cast<int64_t>(load_le(bytes) << unused) >> unused;
+}
+
+// --- writing ---
+
+void append_length(Bytes& out, uint64_t length) {
+  if (length < 1U << 6) {
+    out.push_back(static_cast<char>(length));
+  } else if (length < 1U << 14) {
+    append_be16(out, static_cast<uint16_t>(0x4000 | length));
+  } else if (length <= UINT32_MAX) {
+    out.push_back('\x80');
+    append_be32(out, static_cast<uint32_t>(length));
+  } else {
+    out.push_back('\x81');
+    append_be64(out, length);
+  }
+}
+
+void append_string(Bytes& out, ByteView text) {
+  append_length(out, text.size());
+  out += text;
+}
+
+RdbType plain_type(RedisType type) {
+  switch (type) {
+    case RedisType::list: return RdbType::list;
+    case RedisType::set: return RdbType::set;
+    case RedisType::hash: return RdbType::hash;
+    case RedisType::zset: return RdbType::zset;
+    default: return RdbType::string;
+  }
+}
+
+// --- reading ---
+
+// What fails fails for good: all that is read from there on is empty.
+class RdbReader {
+ public:
+  explicit RdbReader(ByteView in) : in_(in) {}
+
+  bool failed() const { return failed_; }
+  bool at_end() const { return in_.empty(); }
+  size_t left() const { return in_.size(); }
+  void fail() {
+    failed_ = true;
+    in_ = {};
+  }
+  ByteView take(size_t bytes) {
+    if (bytes > in_.size()) {
+      fail();
+      return {};
+    }
+    const ByteView taken = in_.substr(0, bytes);
+    in_.remove_prefix(bytes);
+    return taken;
+  }
+  uint8_t byte() {
+    const ByteView one = take(1);
+    return one.empty() ? 0 : static_cast<uint8_t>(one[0]);
+  }
+  uint64_t length() {
+    const uint8_t first = byte();
+    if (first >> 6 == 3) fail();
+    return length_behind(first);
+  }
+  Bytes string();
+  double score();       // binary
+  double score_text();  // as old ones have it
+
+ private:
+  uint64_t length_behind(uint8_t first);
+  uint64_t be(size_t width) {
+    const ByteView bytes = take(width);
+    return bytes.empty() ? 0 : load_be(bytes.data(), width);
+  }
+  Bytes decompressed();
+
+  ByteView in_;
+  bool failed_ = false;
+};
+
+uint64_t RdbReader::length_behind(uint8_t first) {
+  switch (first >> 6) {
+    case 0: return first;
+    case 1: return static_cast<uint64_t>(first & 0x3f) << 8 | byte();
+    default: break;
+  }
+  if (first == 0x80) return be(4);
+  if (first == 0x81) return be(8);
+  fail();
+  return 0;
+}
+
+// LZF: | 000 length - 1 | literals, or | length - 2 (7: a byte more) | distance - 1: 13 bits |.
+Bytes RdbReader::decompressed() {
+  const uint64_t packed_bytes = length();
+  const uint64_t bytes = length();
+  RdbReader packed(take(packed_bytes));
+  if (bytes > value_bytes_max) fail();
+  Bytes out;
+  while (!packed.at_end() && !failed_) {
+    const uint8_t control = packed.byte();
+    if (control < 32) {
+      out += packed.take(control + 1U);
+    } else {
+      size_t length = control >> 5;
+      if (length == 7) length += packed.byte();
+      const size_t distance = ((control & 0x1fU) << 8 | packed.byte()) + 1;
+      if (distance > out.size()) packed.fail();
+      for (size_t i = 0; i < length + 2 && !packed.failed(); i++)
+        out.push_back(out[out.size() - distance]);
+    }
+    if (out.size() > bytes) break;
+  }
+  if (packed.failed() || out.size() != bytes) fail();
+  return out;
+}
+
+Bytes RdbReader::string() {
+  const uint8_t first = byte();
+  switch (first) {
+    case 0xc0: return std::to_string(load_signed_le(take(1)));
+    case 0xc1: return std::to_string(load_signed_le(take(2)));
+    case 0xc2: return std::to_string(load_signed_le(take(4)));
+    case 0xc3: return decompressed();
+    default: return Bytes(take(length_behind(first)));
+  }
+}
+
+double RdbReader::score() {
+  const double score = std::bit_cast<double>(load_le(take(sizeof(double))));
+  if (std::isnan(score)) fail();
+  return score;
+}
+
+double RdbReader::score_text() {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const uint8_t length = byte();
+  if (length == 254) return infinity;
+  if (length == 255) return -infinity;
+  const auto score = parse_double(take(length));
+  if (!score) fail();
+  return score.value_or(0);
+}
+
+// --- what is packed into one string ---
+
+using Items = std::optional<std::vector<Bytes>>;  // absent: it makes no sense
+
+// An entry of a listpack; absent: none can begin like this.
+std::optional<Bytes> read_entry(RdbReader& reader, uint8_t first) {
+  if (first < 0x80) return std::to_string(first);
+  if (first < 0xc0) return Bytes(reader.take(first & 0x3f));
+  if (first < 0xe0) {
+    const int number = (first & 0x1f) << 8 | reader.byte();
+    return std::to_string(number >= 1 << 12 ? number - (1 << 13) : number);
+  }
+  if (first < 0xf0)
+    return Bytes(reader.take(static_cast<size_t>(first & 0x0f) << 8 | reader.byte()));
+  switch (first) {
+    case 0xf0: return Bytes(reader.take(load_le(reader.take(4))));
+    case 0xf1: return std::to_string(load_signed_le(reader.take(2)));
+    case 0xf2: return std::to_string(load_signed_le(reader.take(3)));
+    case 0xf3: return std::to_string(load_signed_le(reader.take(4)));
+    case 0xf4: return std::to_string(load_signed_le(reader.take(8)));
+    default: return std::nullopt;
+  }
+}
+
+// The bytes of the length behind an entry, by which it could be read backwards.
+size_t back_length_bytes(size_t entry_bytes) {
+  if (entry_bytes <= 127) return 1;
+  if (entry_bytes < 16'383) return 2;
+  if (entry_bytes < 2'097'151) return 3;
+  return entry_bytes < 268'435'455 ? 4 : 5;
+}
+
+// | bytes u32le | entries u16le, ffff if more | entries, each with its length behind it | ff |
+Items read_listpack(ByteView pack) {
+  constexpr size_t header_bytes = 6;
+  constexpr uint64_t unknown_count = 0xffff;
+  if (pack.size() < header_bytes + 1 || load_le(pack.substr(0, 4)) != pack.size())
+    return std::nullopt;
+  const uint64_t count = load_le(pack.substr(4, 2));
+  std::vector<Bytes> items;
+  size_t at = header_bytes;
+  while (at < pack.size() && static_cast<uint8_t>(pack[at]) != 0xff) {
+    const ByteView rest = pack.substr(at);
+    RdbReader reader(rest);
+    auto item = read_entry(reader, reader.byte());
+    if (!item || reader.failed()) return std::nullopt;
+    const size_t entry_bytes = rest.size() - reader.left();
+    at += entry_bytes + back_length_bytes(entry_bytes);
+    items.push_back(std::move(*item));
+  }
+  if (at + 1 != pack.size() || (count != unknown_count && count != items.size()))
+    return std::nullopt;
+  return items;
+}
+
+// | width u32le: 2, 4 or 8 | count u32le | numbers |
+Items read_intset(ByteView packed) {
+  if (packed.size() < 8) return std::nullopt;
+  const uint64_t width = load_le(packed.substr(0, 4));
+  const uint64_t count = load_le(packed.substr(4, 4));
+  const ByteView numbers = packed.substr(8);
+  const bool fits = (width == 2 || width == 4 || width == 8) && numbers.size() == width * count;
+  if (!fits) return std::nullopt;
+  std::vector<Bytes> items;
+  for (size_t at = 0; at < numbers.size(); at += width)
+    items.push_back(std::to_string(load_signed_le(numbers.substr(at, width))));
+  return items;
+}
+
+// --- values ---
+
+Items read_plain(RdbReader& reader, uint64_t count) {
+  std::vector<Bytes> items;
+  for (uint64_t i = 0; i < count && !reader.failed(); i++) items.push_back(reader.string());
+  return items;
+}
+
+Items read_quicklist(RdbReader& reader) {
+  constexpr uint64_t plain = 1;
+  constexpr uint64_t packed = 2;
+  std::vector<Bytes> items;
+  const uint64_t nodes = reader.length();
+  for (uint64_t i = 0; i < nodes && !reader.failed(); i++) {
+    const uint64_t container = reader.length();
+    Bytes node = reader.string();
+    if (container == plain) {
+      items.push_back(std::move(node));
+      continue;
+    }
+    Items part = container == packed ? read_listpack(node) : std::nullopt;
+    if (!part) return std::nullopt;
+    for (Bytes& item : *part) items.push_back(std::move(item));
+  }
+  return items;
+}
+
+bool read_scored(RdbReader& reader, RdbType type, RdbValue& value) {
+  if (type == RdbType::zset_listpack) {
+    const Items items = read_listpack(reader.string());
+    if (!items || items->size() % 2 != 0) return false;
+    for (size_t i = 0; i < items->size(); i += 2) {
+      const auto score = parse_double((*items)[i + 1]);
+      if (!score) return false;
+      value.scored.push_back({(*items)[i], *score});
+    }
+    return true;
+  }
+  const uint64_t count = reader.length();
+  for (uint64_t i = 0; i < count && !reader.failed(); i++) {
+    Bytes member = reader.string();
+    value.scored.push_back(
+        {std::move(member), type == RdbType::zset ? reader.score() : reader.score_text()});
+  }
+  return true;
+}
+
+bool read_value(RdbReader& reader, RdbType type, RdbValue& value) {
+  Items items = std::vector<Bytes>();
+  switch (type) {
+    case RdbType::string:
+      value.type = RedisType::string;
+      items = read_plain(reader, 1);
+      break;
+    case RdbType::list:
+    case RdbType::list_quicklist2:
+      value.type = RedisType::list;
+      items = type == RdbType::list ? read_plain(reader, reader.length()) : read_quicklist(reader);
+      break;
+    case RdbType::set:
+    case RdbType::set_intset:
+    case RdbType::set_listpack:
+      value.type = RedisType::set;
+      items = type == RdbType::set          ? read_plain(reader, reader.length())
+              : type == RdbType::set_intset ? read_intset(reader.string())
+                                            : read_listpack(reader.string());
+      break;
+    case RdbType::hash:
+    case RdbType::hash_listpack:
+      value.type = RedisType::hash;
+      if (type == RdbType::hash_listpack) {
+        items = read_listpack(reader.string());
+      } else if (const uint64_t fields = reader.length(); fields < UINT64_MAX / 2) {
+        items = read_plain(reader, 2 * fields);
+      } else {
+        items.reset();
+      }
+      break;
+    case RdbType::zset:
+    case RdbType::zset_text:
+    case RdbType::zset_listpack:
+      value.type = RedisType::zset;
+      if (!read_scored(reader, type, value)) items.reset();
+      break;
+    default: return false;
+  }
+  if (!items || reader.failed()) return false;
+  value.items = std::move(*items);
+  return true;
+}
+
+// Members and fields are different, fields have values, nothing is empty.
+bool makes_sense(const RdbValue& value) {
+  if (value.items.empty() && value.scored.empty()) return false;
+  const size_t step = value.type == RedisType::hash ? 2 : 1;
+  if (value.items.size() % step != 0) return false;
+  if (value.type == RedisType::string || value.type == RedisType::list) return true;
+  std::unordered_set<ByteView> seen;
+  for (size_t i = 0; i < value.items.size(); i += step)
+    if (!seen.insert(value.items[i]).second) return false;
+  for (const RdbValue::Scored& one : value.scored)
+    if (!seen.insert(one.member).second) return false;
+  return true;
+}
+
+}  // namespace
+
+Bytes seal_rdb_payload(Bytes body) {
+  append_le(body, version_written, sizeof(version_written));
+  append_le(body, crc64(body), sizeof(uint64_t));
+  return body;
+}
+
+Bytes write_rdb_payload(const RdbValue& value) {
+  Bytes out(1, static_cast<char>(plain_type(value.type)));
+  if (value.type == RedisType::zset)
+    append_length(out, value.scored.size());
+  else if (value.type != RedisType::string)
+    append_length(out, value.items.size() / (value.type == RedisType::hash ? 2 : 1));
+  for (const Bytes& item : value.items) append_string(out, item);
+  for (const auto& [member, score] : value.scored) {
+    append_string(out, member);
+    append_le(out, std::bit_cast<uint64_t>(score), sizeof(score));
+  }
+  return seal_rdb_payload(std::move(out));
+}
+
+Result<RdbValue> read_rdb_payload(ByteView payload) {
+  const bool sealed =
+      payload.size() >= footer_bytes &&
+      load_le(payload.substr(payload.size() - footer_bytes, 2)) <= version_read_max &&
+      load_le(payload.substr(payload.size() - 8)) == crc64(payload.substr(0, payload.size() - 8));
+  if (!sealed) return reply_with("ERR DUMP payload version or checksum are wrong");
+  // As Redis does, also what reaches into the last bytes.
+  RdbReader reader(payload);
+  RdbValue value;
+  const auto type = static_cast<RdbType>(reader.byte());
+  if (!read_value(reader, type, value) || !makes_sense(value))
+    return reply_with("ERR Bad data format");
+  return value;
+}
+
+}  // namespace trellis
