@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -279,8 +278,8 @@ Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor v
   Bytes begin = score_key(key, range.begin_score, range.begin_member);
   Bytes end = score_key(key, range.end_score, range.end_member);
   if (range.end_is_inclusive) end = prefix_end(end.substr(0, any.size()));
-  begin = std::max(std::move(begin), key.scores_begin_);
-  if (!key.scores_end_.empty()) end = std::min(std::move(end), key.scores_end_);
+  if (begin < key.scores_begin_) begin = key.scores_begin_;
+  if (!key.scores_end_.empty() && key.scores_end_ < end) end = key.scores_end_;
   if (begin >= end) return {};
   const bool from_lowest = range.begin_score == -infinity && range.begin_member.empty();
   const bool from_highest = range.end_score == infinity && range.end_is_inclusive;
