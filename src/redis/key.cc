@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 
 #include "base/assert.h"
 #include "codec/redis_keys.h"
@@ -80,6 +81,8 @@ void Key::create(RedisType type, uint64_t version) {
   ASSERT(type != RedisType::string);
   end_life();
   touch();
+  scores_begin_.clear();
+  scores_end_.clear();
   exists_ = true;
   now_.type = type;
   now_.version = version;
@@ -232,7 +235,11 @@ void Keys::remove_sub(const Key& key, ByteView sub, const Value& old) {
 }
 
 void Keys::put_score(const Key& key, double score, ByteView member) {
-  view_.put(score_key(key, score, member), {}, Value());
+  const Bytes stored_key = score_key(key, score, member);
+  if (stored_key < key.scores_begin_) key.scores_begin_ = stored_key;
+  if (!key.scores_end_.empty() && stored_key >= key.scores_end_)
+    key.scores_end_ = stored_key + '\0';
+  view_.put(stored_key, {}, Value());
 }
 
 void Keys::remove_score(const Key& key, double score, ByteView member) {
@@ -264,11 +271,19 @@ Status Keys::scan_subs(const Key& key, const SubRange& range, SubVisitor visit) 
 }
 
 Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   // The prefix of all scores is that of any score without it.
   const Bytes any = score_key(key, 0, {});
   const Bytes prefix = any.substr(0, any.size() - sizeof(double));
+  Bytes begin = score_key(key, range.begin_score, range.begin_member);
   Bytes end = score_key(key, range.end_score, range.end_member);
   if (range.end_is_inclusive) end = prefix_end(end.substr(0, any.size()));
+  if (begin < key.scores_begin_) begin = key.scores_begin_;
+  if (!key.scores_end_.empty() && key.scores_end_ < end) end = key.scores_end_;
+  if (begin >= end) return {};
+  const bool from_lowest = range.begin_score == -infinity && range.begin_member.empty();
+  const bool from_highest = range.end_score == infinity && range.end_is_inclusive;
+  bool is_first = true;
   Status bad;
   const auto decoded = [&](ByteView sub, ByteView) {
     Reader reader(sub, nullptr);
@@ -277,10 +292,12 @@ Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor v
       bad = Error{Code::corrupt, "a stored score does not make sense"};
       return Visit::stop;
     }
+    if (is_first && from_lowest && !range.reverse) key.scores_begin_ = prefix + Bytes(sub);
+    if (is_first && from_highest && range.reverse) key.scores_end_ = prefix + Bytes(sub) + '\0';
+    is_first = false;
     return visit(score, reader.rest());
   };
-  TRY(scan(prefix, score_key(key, range.begin_score, range.begin_member), std::move(end),
-           range.reverse, decoded));
+  TRY(scan(prefix, std::move(begin), std::move(end), range.reverse, decoded));
   return bad;
 }
 

@@ -72,6 +72,10 @@ class Key {
   Bytes text_;  // what now_.payload points to, once it was changed
   bool changed_ = false;
   std::vector<Life> ended_;  // lives with records of their own
+  // As far as this transaction has seen there are "z" records of this life only from here, and only
+  // to before there; empty: not known. Pops would else pass all that was popped before, each time.
+  mutable Bytes scores_begin_;
+  mutable Bytes scores_end_;
 };
 
 // Called with each key that a transaction changed, before it commits.
