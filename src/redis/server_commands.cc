@@ -1,6 +1,8 @@
 // What is about a database or the server as a whole.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codec/counter_value.h"
 #include "codec/redis_keys.h"
 #include "redis/call.h"
@@ -32,6 +34,29 @@ Status admit(AloneCall& call, Access access) {
   return call.session.tenant->admit(call.session.caller, access);
 }
 
+// Keys whose time has come and which the collector has not removed yet: their notes are the first.
+Result<int64_t> count_expired(AloneCall& call) {
+  const KeyspaceId keyspace = call.session.tenant->id();
+  Bytes begin = encode(GarbageKey{keyspace, 0, Model::catalog, {}});
+  const Bytes end = encode(GarbageKey{keyspace, call.now_ms + 1, Model::catalog, {}});
+  int64_t expired = 0;
+  for (;;) {
+    TRY_ASSIGN(
+        ScanPage page,
+        call.server.map().engine.scan(
+            {.begin = begin, .end = end, .entries_max = 4'096}, [&](ByteView key, ByteView) {
+              const auto note = decode<GarbageKey>(key);
+              if (!note || note->model != Model::redis) return Visit::go_on;
+              const auto garbage = decode_redis_garbage(note->target);
+              if (garbage && garbage->is_expiry && garbage->database == call.session.database)
+                expired++;
+              return Visit::go_on;
+            }));
+    if (!page.resume) return expired;
+    begin = std::move(*page.resume);
+  }
+}
+
 Status dbsize(AloneCall& call) {
   TRY(admit(call, Access::read));
   const Bytes key = encode(CounterKey{call.session.tenant->id(), Model::redis, CounterName::keys,
@@ -40,7 +65,8 @@ Status dbsize(AloneCall& call) {
   TRY(call.server.map().engine.get(key, value));
   const auto keys = value.found() ? decode_counter_value(value.bytes()) : std::optional<int64_t>(0);
   if (!keys) return Error{Code::corrupt, "the counter of keys does not make sense"};
-  call.reply.integer(*keys);
+  TRY_ASSIGN(const int64_t expired, count_expired(call));
+  call.reply.integer(std::max<int64_t>(*keys - expired, 0));
   return {};
 }
 

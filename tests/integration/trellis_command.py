@@ -53,6 +53,12 @@ class Server:
         """Where HTTP is served: http://127.0.0.1:PORT."""
         return next(line.split()[1] for line in self.banner if line.startswith("  http "))
 
+    @property
+    def resp(self):
+        """Where Redis's protocol is served: 127.0.0.1:PORT."""
+        line = next(line for line in self.banner if line.startswith("  redis "))
+        return line.split()[1].removeprefix("redis://")
+
     def stop(self, how=signal.SIGINT):
         """Returns (exit code, the rest of stdout, stderr)."""
         self.process.send_signal(how)
