@@ -129,7 +129,7 @@ ByteView RedisTransaction::reply(size_t element) const {
 
 // --- the executor ---
 
-const Command* Executor::plan(const Request& request) {
+const Command* Executor::plan(const Request& request, bool is_waiting) {
   Session& session = *request.session;
   Reply reply(*request.out, session.protocol);
   const Command* command = find_command(request.args[0]);
@@ -153,7 +153,8 @@ const Command* Executor::plan(const Request& request) {
   }
   if (!arity_fits(*command, request.args.size()))
     return refuse(wrong_arity(full_name(*command)).message);
-  if (session.tenant == nullptr && !command->has(no_auth))
+  // Once for all that runs together: a refusal must not overtake what waits.
+  if (!is_waiting && !command->has(no_auth) && !server_.is_welcome(session))
     return refuse("NOAUTH Authentication required.");
   if (session.in_multi && is_queued_in_multi(*command)) {
     if (command->has(no_multi)) return refuse("ERR Command not allowed inside a transaction");
@@ -238,7 +239,7 @@ void Executor::run(std::span<const Request> requests) {
       for (; next[i] < sessions[i].size(); next[i]++) {
         const Request& request = *sessions[i][next[i]];
         if (is_waiting && !joins(request)) break;
-        const Command* command = plan(request);
+        const Command* command = plan(request, is_waiting);
         if (command == nullptr) continue;
         if (command->handler.run_alone != nullptr) {
           run_alone(request, *command);

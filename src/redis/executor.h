@@ -73,8 +73,9 @@ class Executor {
     const Request* request;
     const Command* command;  // null: the request was answered
   };
-  // Answers at once what needs no data: errors, and what is queued for EXEC.
-  const Command* plan(const Request& request);
+  // Answers at once what needs no data: errors, and what is queued for EXEC. `is_waiting`: commands
+  // of the session wait to be run, and this one joins them.
+  const Command* plan(const Request& request, bool is_waiting);
   bool joins(const Request& request) const;
   void run_alone(const Request& request, const Command& command);
   void run_together(std::span<const Planned> planned);

@@ -16,6 +16,7 @@ Error wrong_password() {
 Status RedisServer::greet(Session& session) {
   if (options_.auth_required || !session.is_local) return {};
   TRY_ASSIGN(session.tenant, keyspaces_.tenant(default_keyspace));
+  session.secret.clear();
   session.caller = {Role::admin, "local"};
   return {};
 }
@@ -44,8 +45,10 @@ Status RedisServer::authenticate(Session& session, ByteView user, ByteView secre
     session.tenant = std::move(*tenant);
     session.caller = {Role::server_admin, "admin"};
     session.user = user;
+    session.secret.clear();
     return {};
   }
+  const uint64_t changes_seen = changes_seen_;  // before the token is read
   auto identity = tokens_.authenticate(secret);
   if (!identity) {
     if (identity.error().code == Code::denied) return wrong_password();
@@ -57,7 +60,22 @@ Status RedisServer::authenticate(Session& session, ByteView user, ByteView secre
   session.tenant = std::move(tenant);
   session.caller = std::move(identity->caller);
   session.user = user;
+  session.secret = secret;
+  session.secret_checked = changes_seen;
+  session.secret_expires_ms = identity->expires_at_ms;
   return {};
+}
+
+bool RedisServer::is_welcome(Session& session) {
+  if (session.tenant == nullptr) return false;
+  if (session.secret.empty()) return true;
+  const uint64_t changes_seen = changes_seen_;
+  const bool expired =
+      session.secret_expires_ms != 0 && session.secret_expires_ms <= map().clock.unix_ms();
+  if (changes_seen == session.secret_checked && !expired) return true;
+  if (!tokens_.authenticate(session.secret)) return false;
+  session.secret_checked = changes_seen;
+  return true;
 }
 
 }  // namespace trellis

@@ -28,7 +28,8 @@ class RedisServer {
       : keyspaces_(keyspaces),
         tokens_(tokens),
         options_(std::move(options)),
-        versions_(keyspaces.map()) {}
+        versions_(keyspaces.map()),
+        changes_(keyspaces.changes().subscribe([this] { changes_seen_++; })) {}
 
   // A new client. One on this machine is in the default keyspace at once, unless it must say who it
   // is.
@@ -37,6 +38,8 @@ class RedisServer {
   // WRONGPASS. What the session was before stays if it fails.
   Status authenticate(Session& session, ByteView user, ByteView secret);
 
+  // Whether it is authenticated and its token still good. Else it has to say anew who it is.
+  bool is_welcome(Session& session);
   // Forgets what is queued and watched.
   void leave_multi(Session& session);
   void forget_watches(Session& session);
@@ -60,6 +63,8 @@ class RedisServer {
   RedisConfig config_;
   const uint64_t started_ms_ = map().clock.unix_ms();
   std::atomic<uint64_t> client_ids_{0};
+  std::atomic<uint64_t> changes_seen_{1};  // by administrators: a token may have been revoked
+  const ChangeLog::Subscription changes_;
 };
 
 }  // namespace trellis

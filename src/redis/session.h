@@ -37,6 +37,10 @@ struct Session {
   std::shared_ptr<Tenant> tenant;  // null: not authenticated yet
   Caller caller{Role::read, {}};
   std::string user = "default";
+  // The token that it came in with, which may be revoked or expire: see RedisServer::is_welcome.
+  std::string secret;  // empty: none
+  uint64_t secret_checked = 0;
+  uint64_t secret_expires_ms = 0;  // 0: never
 
   uint32_t database = 0;
   int protocol = 2;

@@ -319,7 +319,8 @@ Result<Identity> Tokens::authenticate(std::string_view text) {
   return Identity{
       .keyspace = parsed->keyspace,
       .caller = {.role = token.role,
-                 .name = fmt::format("token {} of {}", token.id, parsed->keyspace.value)}};
+                 .name = fmt::format("token {} of {}", token.id, parsed->keyspace.value)},
+      .expires_at_ms = token.expires_at_ms};
 }
 
 std::string make_admin_token() {

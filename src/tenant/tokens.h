@@ -33,6 +33,7 @@ struct Token {
 struct Identity {
   KeyspaceId keyspace;
   Caller caller;
+  uint64_t expires_at_ms = 0;  // 0: never
 };
 
 // Reasons: bad_token (unknown, revoked or not a token) and token_expired (Code::denied),

@@ -147,7 +147,7 @@ class Tokens(V1Test):
         forever = self.token(name, "read")
         self.assertIsNone(forever["expires_at_ms"])
         listed = self.api.get(f"{V1}/{name}/tokens")
-        self.assertNotIn(made["token"].rsplit("_", 1)[1].encode(), listed.body)
+        self.assertNotIn(made["token"][-43:].encode(), listed.body)
         shown = [{k: v for k, v in t.items() if k != "token"} for t in (made, forever)]
         self.assertCountEqual(listed.json["tokens"], shown)
         path = f"{V1}/{name}/tokens/{made['id']}"
