@@ -8,6 +8,8 @@
 
 namespace trellis {
 
+inline constexpr uint64_t us_per_ms = 1'000;
+
 class Clock {
  public:
   virtual ~Clock() = default;

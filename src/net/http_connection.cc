@@ -22,8 +22,6 @@ constexpr size_t body_input_bytes_max = 64 * 1024;
 constexpr size_t chunk_line_bytes_max = 16 * 1024;
 static_assert(chunk_line_bytes_max < body_input_bytes_max);
 
-constexpr uint64_t us_per_ms = 1000;
-
 bool has_no_body(HttpMethod method, unsigned status) {
   return method == HttpMethod::head || status == 204 || status == 304;
 }

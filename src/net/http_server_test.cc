@@ -18,31 +18,11 @@
 #include "support/http_fuzz_inputs.h"
 #include "support/http_hello.h"
 #include "support/raw_socket.h"
+#include "support/signal.h"
 #include "support/test_seed.h"
 
 namespace trellis {
 namespace {
-
-constexpr auto patience = std::chrono::seconds(60);
-
-// An event that one thread tells and others wait for.
-class Signal {
- public:
-  void set() {
-    const std::lock_guard lock(mutex_);
-    is_set_ = true;
-    changed_.notify_all();
-  }
-  bool wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, patience, [this] { return is_set_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_set_ = false;
-};
 
 uint64_t stream_bytes() { return test_scale() == "quick" ? uint64_t{64} << 20 : uint64_t{1} << 30; }
 // What the kernel may hold on both sides, with room: far less than what is streamed.

@@ -23,33 +23,14 @@
 #include "base/log.h"
 #include "net/input_buffer.h"
 #include "support/raw_socket.h"
+#include "support/signal.h"
 #include "support/test_certificate.h"
 
 namespace trellis {
 namespace {
 
-constexpr auto patience = std::chrono::seconds(60);
 constexpr size_t input_bytes_max = 64 * 1024;
 constexpr size_t output_bytes_max = 256 * 1024;  // more is not made before some is sent
-
-// An event that one thread tells and others wait for.
-class Signal {
- public:
-  void set() {
-    const std::lock_guard lock(mutex_);
-    is_set_ = true;
-    changed_.notify_all();
-  }
-  bool wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, patience, [this] { return is_set_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_set_ = false;
-};
 
 // What the test sees of the server, and does to it.
 struct LineWorld {

@@ -23,7 +23,6 @@ using TlsStream = asio::ssl::stream<LoopSocket>;
 
 constexpr size_t gathered_views_max = 16;
 constexpr size_t discarded_bytes_max = 16 * 1024;  // at a time
-constexpr uint64_t us_per_ms = 1000;
 
 // All but reading, writing and closing, in which plain and TLS sockets differ.
 class Session : public LoopMember,
