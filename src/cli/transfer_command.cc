@@ -125,8 +125,8 @@ void drop_lines(Bytes& text, uint64_t lines) {
   text.erase(0, end);
 }
 
-// Whole lines of an import. Over its quota of operations the keyspace takes only the first of them
-// for now: the others are sent again when it takes more.
+// Whole lines of an import. Over its quota of operations the keyspace takes only the first of them;
+// the others are sent again when it takes more.
 Status import_lines(ClientSession& session, Bytes lines, uint64_t& lines_before,
                     uint64_t& imported) {
   const auto count = static_cast<uint64_t>(std::count(lines.begin(), lines.end(), '\n'));

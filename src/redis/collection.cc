@@ -4,24 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <cerrno>
-#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <set>
 
 #include "base/crc32c.h"
 #include "base/random.h"
+#include "redis/cursor.h"
 #include "redis/glob.h"
 
 namespace trellis {
 namespace {
-
-size_t shared_bytes(ByteView a, ByteView b) {
-  const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  return static_cast<size_t>(at - a.begin());
-}
 
 struct Ends {
   Bytes first;
@@ -220,17 +213,6 @@ class PageReader {
   uint32_t hash_end_ = hash_end;  // of the group's records; those behind come later
   bool ended_ = false;            // before place_
 };
-
-// As strtoul has it: nothing is 0, and a sign may be there.
-Result<uint64_t> parse_cursor(ByteView text) {
-  const Bytes copy(text);
-  char* end = nullptr;
-  errno = 0;
-  const uint64_t cursor = std::strtoull(copy.c_str(), &end, 10);
-  const bool blank = !copy.empty() && std::isspace(static_cast<unsigned char>(copy[0])) != 0;
-  if (blank || *end != '\0' || errno == ERANGE) return reply_with("ERR invalid cursor");
-  return cursor;
-}
 
 struct ScanOptions {
   ByteView pattern = "*";

@@ -48,7 +48,6 @@ std::string error_reply(const Error& error) {
   if (error.reason == reply_error) return error.message;
   if (error.reason == "quota_exceeded") return "OOM " + error.message;
   if (error.reason == "rate_exceeded") return "THROTTLED " + error.message;
-  if (error.reason == "role_too_weak") return "NOPERM " + error.message;
   if (error.code == Code::denied) return "NOPERM " + error.message;
   if (error.code == Code::no_space) return "MISCONF " + error.message;
   if (error.code == Code::maybe) return "UNKNOWN it may or may not have happened: " + error.message;

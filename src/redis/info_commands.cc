@@ -13,7 +13,7 @@ namespace {
 
 using namespace command_flag;
 
-std::string server_section(AloneCall& call) {
+Result<std::string> server_section(AloneCall& call) {
   const uint64_t up_s = call.server.uptime_ms() / 1'000;
   return fmt::format(
       "# Server\r\nredis_version:{}\r\nredis_mode:standalone\r\narch_bits:64\r\n"
@@ -22,41 +22,42 @@ std::string server_section(AloneCall& call) {
       redis_version, ::getpid(), up_s, up_s / 86'400);
 }
 
-std::string clients_section(AloneCall&) {
+Result<std::string> clients_section(AloneCall&) {
   return "# Clients\r\nmaxclients:10000\r\nblocked_clients:0\r\n";
 }
 
-std::string memory_section(AloneCall& call) {
-  const auto figures = call.session.tenant->figures();
+Result<std::string> memory_section(AloneCall& call) {
+  TRY_ASSIGN(const Figures figures, call.session.tenant->figures());
   return fmt::format("# Memory\r\nused_memory:{}\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n",
-                     figures ? figures->bytes : 0);
+                     figures.bytes);
 }
 
-std::string persistence_section(AloneCall&) {
+Result<std::string> persistence_section(AloneCall&) {
   return "# Persistence\r\nloading:0\r\nrdb_bgsave_in_progress:0\r\naof_enabled:1\r\n"
          "aof_rewrite_in_progress:0\r\naof_last_write_status:ok\r\n";
 }
 
-std::string stats_section(AloneCall& call) {
+Result<std::string> stats_section(AloneCall& call) {
   const Tenant::Load load = call.session.tenant->load();
   return fmt::format("# Stats\r\ntotal_commands_processed:{}\r\ninstantaneous_ops_per_sec:{}\r\n",
                      load.reads + load.writes,
                      static_cast<uint64_t>(load.reads_per_second + load.writes_per_second));
 }
 
-std::string replication_section(AloneCall&) {
+Result<std::string> replication_section(AloneCall&) {
   return "# Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_repl_offset:0\r\n";
 }
 
-std::string cluster_section(AloneCall&) { return "# Cluster\r\ncluster_enabled:0\r\n"; }
+Result<std::string> cluster_section(AloneCall&) { return "# Cluster\r\ncluster_enabled:0\r\n"; }
 
-std::string keyspace_section(AloneCall& call) {
+Result<std::string> keyspace_section(AloneCall& call) {
   std::string text = "# Keyspace\r\n";
   for (uint16_t database = 0; database < databases_max; database++) {
     Value value;
     const Bytes key =
         encode(CounterKey{call.session.tenant->id(), Model::redis, CounterName::keys, database});
-    if (!call.server.map().engine.get(key, value) || !value.found()) continue;
+    TRY(call.server.map().engine.get(key, value));
+    if (!value.found()) continue;
     const auto keys = decode_counter_value(value.bytes());
     if (keys && *keys > 0)
       text += fmt::format("db{}:keys={},expires=0,avg_ttl=0\r\n", database, *keys);
@@ -66,7 +67,7 @@ std::string keyspace_section(AloneCall& call) {
 
 struct Section {
   std::string_view name;
-  std::string (*text)(AloneCall&);
+  Result<std::string> (*text)(AloneCall&);
 };
 constexpr Section sections[] = {
     {"server", server_section},   {"clients", clients_section},
@@ -88,8 +89,9 @@ Status info(AloneCall& call) {
   std::string text;
   for (const Section& section : sections) {
     if (!wanted(section.name)) continue;
+    TRY_ASSIGN(const std::string more, section.text(call));
     if (!text.empty()) text += "\r\n";
-    text += section.text(call);
+    text += more;
   }
   call.reply.verbatim(text);
   return {};

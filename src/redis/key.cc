@@ -69,6 +69,12 @@ std::optional<RedisGarbage> decode_redis_garbage(ByteView target) {
 
 // --- a key ---
 
+bool is_visible(const RedisMetadata& metadata, uint64_t now_ms) {
+  const bool is_counted = metadata.type != RedisType::string && metadata.type != RedisType::stream;
+  return (metadata.expire_ms == 0 || metadata.expire_ms > now_ms) &&
+         !(is_counted && metadata.size == 0);
+}
+
 void Key::touch() { changed_ = true; }
 
 void Key::end_life() {
@@ -155,11 +161,7 @@ Status Keys::read(Key& key) {
     return with_context(fmt::format("the record of Redis key {}", quote(key.name_)),
                         std::move(metadata).error());
   key.was_ = *metadata;
-  const bool expired = metadata->expire_ms != 0 && metadata->expire_ms <= now_ms_;
-  // Kvrocks leaves records of collections that are empty.
-  const bool is_counted =
-      metadata->type != RedisType::string && metadata->type != RedisType::stream;
-  if (expired || (is_counted && metadata->size == 0)) {
+  if (!is_visible(*metadata, now_ms_)) {
     if (metadata->type != RedisType::string)
       key.ended_.push_back({key.was_.version, key.was_.size});
     return {};

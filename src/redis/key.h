@@ -22,6 +22,10 @@
 
 namespace trellis {
 
+// Whether clients see a key with that record: its time has not come, and it is no empty collection,
+// of which Kvrocks leaves records.
+bool is_visible(const RedisMetadata& metadata, uint64_t now_ms);
+
 class Key {
  public:
   bool exists() const { return exists_; }

@@ -8,12 +8,10 @@
 //
 //   | 0 1 | skipped 16 | checksum of the skipped bytes 14 | the bytes behind them 32 |
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
-#include <cstdlib>
 
 #include "base/crc32c.h"
 #include "base/random.h"
+#include "redis/cursor.h"
 #include "redis/generic_handlers.h"
 #include "redis/glob.h"
 #include "redis/server.h"
@@ -27,12 +25,6 @@ constexpr size_t skipped_max = 0xffff;
 constexpr uint64_t checksum_mask = (1U << 14) - 1;
 constexpr size_t page_keys_max = 10'000;
 constexpr size_t places_tried_max = 8;
-
-bool is_visible(const RedisMetadata& metadata, uint64_t now_ms) {
-  const bool is_counted = metadata.type != RedisType::string && metadata.type != RedisType::stream;
-  return (metadata.expire_ms == 0 || metadata.expire_ms > now_ms) &&
-         !(is_counted && metadata.size == 0);
-}
 
 struct Found {
   Bytes name;
@@ -90,11 +82,6 @@ class Names {
   AloneCall& call_;
   const Bytes prefix_;
 };
-
-size_t shared_bytes(ByteView a, ByteView b) {
-  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
-                             a.begin());
-}
 
 // --- cursors ---
 
@@ -163,17 +150,6 @@ Result<ScanOptions> parse_scan_options(const AloneCall& call) {
     }
   }
   return options;
-}
-
-// As strtoul reads it, like Redis: nothing at all is 0.
-Result<uint64_t> parse_cursor(ByteView text) {
-  const Bytes copy(text);
-  char* end = nullptr;
-  errno = 0;
-  const uint64_t cursor = std::strtoull(copy.c_str(), &end, 10);
-  if (std::isspace(static_cast<unsigned char>(copy[0])) || *end != '\0' || errno == ERANGE)
-    return reply_with("ERR invalid cursor");
-  return cursor;
 }
 
 // Cuts the page at the best place behind `count` keys; 0: there is none.

@@ -215,12 +215,6 @@ Result<size_t> count_of_keys(Args args) {
   return static_cast<size_t>(*count);
 }
 
-Status find_lmpop_keys(Args args, std::vector<size_t>& positions) {
-  TRY_ASSIGN(const size_t count, count_of_keys(args));
-  for (size_t i = 0; i < count; i++) positions.push_back(2 + i);
-  return {};
-}
-
 Status lmpop(Call& call) {
   TRY_ASSIGN(const size_t keys, count_of_keys(call.args));
   TRY_ASSIGN(const Side side, parse_side(call, 2 + keys));
@@ -505,7 +499,7 @@ const Command table[] = {
      .handler = lmpop,
      .since = "7.0.0",
      .summary = "Takes elements from the first of several lists that has any.",
-     .find_keys = find_lmpop_keys},
+     .find_keys = counted_keys<1>},
     {"lpop", -2, write | fast, one, lpop, "1.0.0", "Takes the first elements."},
     {"lpos", -3, readonly, one, lpos, "6.0.6", "Where an element is."},
     {"lpush", -3, change | fast, one, lpush, "1.0.0", "Adds elements in front."},

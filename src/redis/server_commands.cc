@@ -24,10 +24,7 @@ Bytes database_prefix(KeyspaceId keyspace, uint32_t database) {
 bool is_visible(ByteView record, uint64_t now_ms) {
   const auto metadata = decode_redis_metadata(record);
   if (!metadata) return false;
-  const bool is_counted =
-      metadata->type != RedisType::string && metadata->type != RedisType::stream;
-  return (metadata->expire_ms == 0 || metadata->expire_ms > now_ms) &&
-         !(is_counted && metadata->size == 0);
+  return is_visible(*metadata, now_ms);
 }
 
 Status admit(AloneCall& call, Access access) {
