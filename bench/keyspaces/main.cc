@@ -35,21 +35,6 @@ struct Group {
   bool chosen = false;
 };
 
-// A busy machine can spoil one run. What misses a target twice was not unlucky.
-std::vector<Miss> judge(const Group& group, const KeyspaceScale& scale, Report& report) {
-  group.run(scale, report);
-  const std::vector<Miss> first = report.take_misses();
-  if (first.empty()) return {};
-  fmt::print("{} missed a target and is measured again\n", group.name);
-  group.run(scale, report);
-  std::vector<Miss> again = report.take_misses();
-  std::erase_if(again, [&](const Miss& miss) {
-    return std::none_of(first.begin(), first.end(),
-                        [&](const Miss& before) { return before.name == miss.name; });
-  });
-  return again;
-}
-
 int verdict(const std::vector<Miss>& misses) {
   fmt::print("\n{}\n", misses.empty() ? "All targets met." : "Missed:");
   for (const Miss& miss : misses) fmt::print("  {}: {}\n", miss.name, miss.why);
@@ -89,7 +74,7 @@ int run(const std::vector<std::string_view>& arguments) {
   std::vector<Miss> misses;
   for (const Group& group : groups) {
     if (some && !group.chosen) continue;
-    const std::vector<Miss> more = judge(group, scale, report);
+    const std::vector<Miss> more = judge(group.name, report, [&] { group.run(scale, report); });
     misses.insert(misses.end(), more.begin(), more.end());
   }
   return verdict(misses);

@@ -35,22 +35,6 @@ struct Group {
 constexpr Scale full_scale{.builds = 8, .rounds = 3, .turns = 16};
 constexpr Scale quick_scale{.builds = 1, .rounds = 2, .turns = 4};
 
-// Where code and data come to lie is luck, and now and then costs one side a tenth. What misses a
-// target twice, with other stores the second time, was not unlucky.
-std::vector<Miss> judge(const Group& group, const Scale& scale, Report& report) {
-  group.run(scale, report);
-  const std::vector<Miss> first = report.take_misses();
-  if (first.empty()) return {};
-  fmt::print("{} missed a target and is measured again\n", group.name);
-  group.run(scale, report);
-  std::vector<Miss> again = report.take_misses();
-  std::erase_if(again, [&](const Miss& miss) {
-    return std::none_of(first.begin(), first.end(),
-                        [&](const Miss& before) { return before.name == miss.name; });
-  });
-  return again;
-}
-
 int verdict(const std::vector<Miss>& misses, bool quick) {
   fmt::print("\n");
   if (misses.empty()) {
@@ -90,7 +74,8 @@ int run(std::span<const std::string_view> arguments) {
   std::vector<Miss> misses;
   for (const Group& group : groups) {
     if (some && !group.chosen) continue;
-    const std::vector<Miss> more = judge(group, quick ? quick_scale : full_scale, report);
+    const std::vector<Miss> more =
+        judge(group.name, report, [&] { group.run(quick ? quick_scale : full_scale, report); });
     misses.insert(misses.end(), more.begin(), more.end());
   }
   return verdict(misses, quick);

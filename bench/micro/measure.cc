@@ -140,4 +140,18 @@ void Report::miss(std::string_view name, std::string why) {
   misses_.push_back({std::string(name), std::move(why)});
 }
 
+std::vector<Miss> judge(std::string_view group, Report& report, FunctionRef<void()> run) {
+  run();
+  const std::vector<Miss> first = report.take_misses();
+  if (first.empty()) return {};
+  fmt::print("{} missed a target and is measured again\n", group);
+  run();
+  std::vector<Miss> again = report.take_misses();
+  std::erase_if(again, [&](const Miss& miss) {
+    return std::none_of(first.begin(), first.end(),
+                        [&](const Miss& before) { return before.name == miss.name; });
+  });
+  return again;
+}
+
 }  // namespace trellis

@@ -102,4 +102,9 @@ class Report {
   std::vector<Miss> misses_;
 };
 
+// Runs a group of cases, and again if it missed a target: a busy machine can spoil one run, and
+// where code and data come to lie is luck, which now and then costs one side a tenth. What misses
+// twice, with other stores the second time, was not unlucky.
+std::vector<Miss> judge(std::string_view group, Report& report, FunctionRef<void()> run);
+
 }  // namespace trellis
