@@ -62,6 +62,7 @@ uint64_t load_le(ByteView bytes) {
 }
 
 int64_t load_signed_le(ByteView bytes) {
+  if (bytes.empty()) return 0;  // of a reader that has failed
   const unsigned unused = 64 - 8 * static_cast<unsigned>(bytes.size());
   return static_cast<int64_t>(load_le(bytes) << unused) >> unused;
 }
