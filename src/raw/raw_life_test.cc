@@ -193,10 +193,11 @@ TEST_P(RawLife, NothingIsLostAndNothingStays) {
     check(**keyspaces);
     if (HasFailure()) return;
   }
-  EXPECT_GT(collector.totals().notes, 0u);
-  EXPECT_GT(collector.totals().purged_bytes, 0u);
   drain(collector);
   check(**keyspaces);
+  // How much of it was done meanwhile is up to the scheduler; by now all of it is.
+  EXPECT_GT(collector.totals().notes, 0u);
+  EXPECT_GT(collector.totals().purged_bytes, 0u);
   EXPECT_EQ(entries_in("\x04/keyspaces/due/", "\x04/keyspaces/due0"), 0u);
 }
 
