@@ -9,6 +9,7 @@
 #include "codec/counter_value.h"
 #include "codec/pretty_key.h"
 #include "map/latches.h"
+#include "map/record_cache.h"
 
 namespace trellis {
 namespace {
@@ -104,14 +105,47 @@ Status View::check_scan(ByteView begin, ByteView end) const {
 Status View::get(ByteView key, Value& value) {
   TRY(check_read(key));
   if (read_own(key, value)) return {};
-  TRY(engine_.get(key, value));
+  TRY(read_stored(key, value));
   return expect_value(key, value);
+}
+
+namespace {
+
+void put_read(RecordCache& cache, ByteView key, const Value& value) {
+  value.found() ? cache.put(key, value.bytes()) : cache.put_absent(key);
+}
+
+}  // namespace
+
+Status View::read_stored(ByteView key, Value& value) {
+  const bool is_cached = cache_ != nullptr && RecordCache::holds(key);
+  if (is_cached && cache_->get(key, value)) return {};
+  TRY(engine_.get(key, value));
+  if (is_cached) put_read(*cache_, key, value);
+  return {};
+}
+
+Status View::read_stored(std::span<const ByteView> keys, std::span<Value> values) {
+  if (cache_ == nullptr) return engine_.multi_get(keys, values);
+  std::vector<size_t> unknown;
+  for (size_t i = 0; i < keys.size(); i++)
+    if (!RecordCache::holds(keys[i]) || !cache_->get(keys[i], values[i])) unknown.push_back(i);
+  if (unknown.empty()) return {};
+  std::vector<ByteView> asked;
+  for (const size_t i : unknown) asked.push_back(keys[i]);
+  std::vector<Value> answers(asked.size());
+  TRY(engine_.multi_get(asked, answers));
+  for (size_t j = 0; j < unknown.size(); j++) {
+    if (RecordCache::holds(asked[j])) put_read(*cache_, asked[j], answers[j]);
+    values[unknown[j]] = std::move(answers[j]);
+  }
+  return {};
 }
 
 Status View::multi_get(std::span<const ByteView> keys, std::span<Value> values) {
   ASSERT(keys.size() == values.size());
   for (const ByteView key : keys) TRY(check_read(key));
-  TRY(engine_.multi_get(keys, values));
+  TRY(read_stored(keys, values));
   // Own writes are few: it costs less to read over them than to leave them out of the batch.
   for (size_t i = 0; i < keys.size(); i++)
     if (!read_own(keys[i], values[i])) TRY(expect_value(keys[i], values[i]));
@@ -340,6 +374,20 @@ void View::build_commit(Commit& commit) {
   commit.expectations = std::move(expectations_);
 }
 
+void View::settle_cache(bool committed) const {
+  if (cache_ == nullptr) return;
+  for (const auto& [begin, end] : ranges_) cache_->forget_range(begin, end);
+  for (const auto& [key, buffered] : points_) {
+    if (!RecordCache::holds(key)) continue;
+    if (!committed)
+      cache_->forget(key);
+    else if (buffered.value)
+      cache_->put(key, *buffered.value);
+    else
+      cache_->put_absent(key);
+  }
+}
+
 // --- transact ---
 
 namespace {
@@ -359,7 +407,10 @@ Transactor::Transactor(Engine& engine, Clock& clock, TransactOptions options)
       way_(options.way.value_or(engine.shared() ? Way::expecting : Way::latched)),
       check_scope_(options.check_scope),
       seed_(options.seed),
-      latches_(way_ == Way::latched ? std::make_unique<LatchTable>() : nullptr) {
+      latches_(way_ == Way::latched ? std::make_unique<LatchTable>() : nullptr),
+      cache_(way_ == Way::latched && options.record_cache_bytes != 0
+                 ? std::make_unique<RecordCache>(options.record_cache_bytes)
+                 : nullptr) {
   // Latches see nothing of what others write to a shared engine.
   ASSERT(way_ == Way::expecting || !engine.shared());
 }
@@ -380,7 +431,7 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
   std::optional<LatchTable::Held> held;
   if (way_ == Way::latched) held.emplace(*latches_, scope);
 
-  View view(engine_, scope, way_, check_scope_);
+  View view(engine_, cache_.get(), scope, way_, check_scope_);
   Status answer = fn(view);
   if (!view.violated_) return {std::move(view.violated_)};
 
@@ -399,6 +450,7 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
     const Commit* const commits[] = {&commit};
     Status outcomes[1];
     ticket = engine_.commit_many(commits, outcomes);
+    if (writes) view.settle_cache(outcomes[0].has_value());
     if (!outcomes[0]) {
       const bool conflict = outcomes[0].error().code == Code::conflict;
       return {writes ? std::move(outcomes[0]) : not_validated(outcomes[0]), conflict};

@@ -30,6 +30,7 @@
 namespace trellis {
 
 class LatchTable;
+class RecordCache;
 
 // How transactions are kept apart. Both give the same results; tests run both.
 enum class Way : uint8_t {
@@ -63,8 +64,8 @@ class View {
   using Points = std::map<Bytes, Buffered, std::less<>>;
   using Ranges = std::map<Bytes, Bytes, std::less<>>;  // disjoint; an empty end: to the end
 
-  View(Engine& engine, const Scope& scope, Way way, bool check_scope)
-      : engine_(engine), scope_(scope), way_(way), check_scope_(check_scope) {}
+  View(Engine& engine, RecordCache* cache, const Scope& scope, Way way, bool check_scope)
+      : engine_(engine), cache_(cache), scope_(scope), way_(way), check_scope_(check_scope) {}
 
   bool overlays(ByteView begin, ByteView end) const;
   bool range_removed(ByteView key) const;
@@ -72,6 +73,8 @@ class View {
   bool read_own(ByteView key, Value& value) const;
   Status check_read(ByteView key) const;
   Status check_scan(ByteView begin, ByteView end) const;
+  Status read_stored(ByteView key, Value& value);
+  Status read_stored(std::span<const ByteView> keys, std::span<Value> values);
   Status expect(Expectation expectation);
   Status expect_value(ByteView key, const Value& value);
   Status expect_page(const ScanRequest& request, ScanPage& page);
@@ -80,8 +83,11 @@ class View {
   void note_violation(const char* what, ByteView key);
   void forget_add(ByteView key);
   void build_commit(Commit& commit);
+  // Tells the cache what became of the writes. REQUIRES: the latches are held.
+  void settle_cache(bool committed) const;
 
   Engine& engine_;
+  RecordCache* const cache_;  // may be null
   const Scope& scope_;
   const Way way_;
   const bool check_scope_;
@@ -96,9 +102,10 @@ class View {
 };
 
 struct TransactOptions {
-  std::optional<Way> way;    // by default what the engine needs: expecting if it is shared
-  bool check_scope = false;  // every access lies inside its scope: on in all tests
-  uint64_t seed = 1;         // of the jitter between retries
+  std::optional<Way> way = {};    // by default what the engine needs: expecting if it is shared
+  bool check_scope = false;       // every access lies inside its scope: on in all tests
+  uint64_t seed = 1;              // of the jitter between retries
+  size_t record_cache_bytes = 0;  // only where latches order transactions; 0: none
 };
 
 class Transactor {
@@ -112,6 +119,7 @@ class Transactor {
                   Durability durability = Durability::everysec);
 
   Way way() const { return way_; }
+  const RecordCache* record_cache() const { return cache_.get(); }  // may be null
 
  private:
   struct Attempt {
@@ -127,6 +135,7 @@ class Transactor {
   const bool check_scope_;
   const uint64_t seed_;
   std::unique_ptr<LatchTable> latches_;
+  std::unique_ptr<RecordCache> cache_;
 };
 
 }  // namespace trellis

@@ -165,7 +165,7 @@ class Service {
   Service(const Store& store, Clock& clock, const Settings& settings)
       : store_(store),
         clock_(clock),
-        transactor_(*store.engine, clock),
+        transactor_(*store.engine, clock, {.record_cache_bytes = settings.cache_bytes / 2}),
         map_{*store.engine, transactor_, clock, durability_of(settings.durability)} {}
 
   Status start(const Settings& settings, std::ostream& out) {

@@ -69,7 +69,9 @@ class TenantFixture : public testing::TestWithParam<Way> {
 
   MemoryEngine memory_;
   FakeClock clock_{start_ms};
-  Transactor transactor_{memory_, clock_, {.way = GetParam(), .check_scope = true}};
+  // With a cache that is always full.
+  Transactor transactor_{
+      memory_, clock_, {.way = GetParam(), .check_scope = true, .record_cache_bytes = 1 << 17}};
   MapHandle map_{memory_, transactor_, clock_};
   std::unique_ptr<Keyspaces> keyspaces_;
 };

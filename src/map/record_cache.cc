@@ -1,0 +1,260 @@
+#include "map/record_cache.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <utility>
+
+namespace trellis {
+namespace {
+
+// A larger one costs less to read than to keep twice.
+constexpr size_t cached_value_bytes_max = 4096;
+constexpr size_t slots_min = 64;
+
+// 'x' keyspace 'd' 'm': codec/redis_keys.h.
+constexpr size_t kind_bytes = 6;
+bool is_kind_held(ByteView key) {
+  return key.size() >= kind_bytes && key[0] == 'x' && key[4] == 'd' && key[5] == 'm';
+}
+
+}  // namespace
+
+// One piece of memory: this, the key, the value.
+struct RecordCache::Record {
+  std::atomic<uint32_t> pins;
+  uint32_t key_bytes;
+  uint32_t value_bytes;
+  bool found;
+  bool read_lately;
+
+  const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
+  ByteView key() const { return {bytes(), key_bytes}; }
+  ByteView value() const { return {bytes() + key_bytes, value_bytes}; }
+  size_t size() const { return sizeof(Record) + key_bytes + value_bytes; }
+
+  static Record* make(ByteView key, std::optional<ByteView> value) {
+    const size_t value_bytes = value ? value->size() : 0;
+    void* const memory = ::operator new(sizeof(Record) + key.size() + value_bytes);
+    auto* const record =
+        new (memory) Record{1, static_cast<uint32_t>(key.size()),
+                            static_cast<uint32_t>(value_bytes), value.has_value(), false};
+    char* const bytes = reinterpret_cast<char*>(record + 1);
+    std::memcpy(bytes, key.data(), key.size());
+    if (value_bytes != 0) std::memcpy(bytes + key.size(), value->data(), value_bytes);
+    return record;
+  }
+  void unpin() {
+    if (pins.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    this->~Record();
+    ::operator delete(this);
+  }
+};
+
+struct RecordCache::Pin {
+  Pin() = default;
+  Pin(Pin&& other) noexcept : record(std::exchange(other.record, nullptr)) {}
+  Pin& operator=(Pin&&) = delete;
+  ~Pin() {
+    if (record != nullptr) record->unpin();
+  }
+  void hold(Record* next) {
+    if (record != nullptr) record->unpin();
+    record = next;
+  }
+  const char* data() const { return record->value().data(); }
+  size_t size() const { return record->value().size(); }
+
+  Record* record = nullptr;
+};
+
+class RecordCache::Shard {
+ public:
+  ~Shard() {
+    for (const Slot& slot : slots_)
+      if (slot.record != nullptr) slot.record->unpin();
+  }
+  void set_bytes_max(size_t bytes) { bytes_max_ = bytes; }
+
+  // Pinned, or null.
+  Record* find(uint64_t hash, ByteView key) {
+    const std::lock_guard lock(mutex_);
+    const Slot* const slot = slot_of(hash, key);
+    if (slot == nullptr) {
+      misses_++;
+      return nullptr;
+    }
+    hits_++;
+    slot->record->read_lately = true;
+    slot->record->pins.fetch_add(1, std::memory_order_relaxed);
+    return slot->record;
+  }
+
+  void put(uint64_t hash, Record* record) {
+    Record* old = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (Slot* const slot = slot_of(hash, record->key()); slot != nullptr) {
+        old = std::exchange(slot->record, record);
+        bytes_ += record->size() - old->size();
+        record->read_lately = old->read_lately;
+      } else {
+        while ((records_ + 1) * 4 > slots_.size() * 3) may_grow() ? grow() : drop_one();
+        insert({record, hash});
+        records_++;
+        bytes_ += record->size();
+      }
+      while (used_bytes() > bytes_max_ && records_ > 0) drop_one();
+    }
+    if (old != nullptr) old->unpin();
+  }
+
+  void forget(uint64_t hash, ByteView key) {
+    const std::lock_guard lock(mutex_);
+    if (Slot* const slot = slot_of(hash, key); slot != nullptr) erase(slot);
+  }
+
+  void forget_range(ByteView begin, ByteView end) {
+    const std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < slots_.size();) {
+      const Record* const record = slots_[i].record;
+      const bool goes =
+          record != nullptr && record->key() >= begin && (end.empty() || record->key() < end);
+      if (goes)
+        erase(&slots_[i]);  // which may move another one here
+      else
+        i++;
+    }
+  }
+
+  void add_to(Figures& figures) {
+    const std::lock_guard lock(mutex_);
+    figures.hits += hits_;
+    figures.misses += misses_;
+    figures.records += records_;
+    figures.bytes += used_bytes();
+  }
+
+ private:
+  struct Slot {
+    Record* record = nullptr;
+    uint64_t hash = 0;
+  };
+
+  size_t used_bytes() const { return bytes_ + slots_.size() * sizeof(Slot); }
+  size_t mask() const { return slots_.size() - 1; }
+
+  Slot* slot_of(uint64_t hash, ByteView key) {
+    if (slots_.empty()) return nullptr;
+    for (size_t i = hash & mask(); slots_[i].record != nullptr; i = (i + 1) & mask())
+      if (slots_[i].hash == hash && slots_[i].record->key() == key) return &slots_[i];
+    return nullptr;
+  }
+
+  // REQUIRES: there is an empty slot.
+  void insert(const Slot& slot) {
+    size_t i = slot.hash & mask();
+    while (slots_[i].record != nullptr) i = (i + 1) & mask();
+    slots_[i] = slot;
+  }
+
+  // The table itself takes no more than a part of the memory.
+  bool may_grow() const {
+    return slots_.size() < slots_min || 2 * slots_.size() * sizeof(Slot) <= bytes_max_ / 2;
+  }
+  void grow() {
+    const std::vector<Slot> old =
+        std::exchange(slots_, std::vector<Slot>(slots_.empty() ? slots_min : 2 * slots_.size()));
+    for (const Slot& slot : old)
+      if (slot.record != nullptr) insert(slot);
+    hand_ = 0;
+  }
+
+  // Those behind it move up, so that each is found from where its hash points to.
+  void erase(Slot* slot) {
+    bytes_ -= slot->record->size();
+    records_--;
+    slot->record->unpin();
+    auto hole = static_cast<size_t>(slot - slots_.data());
+    for (size_t i = (hole + 1) & mask(); slots_[i].record != nullptr; i = (i + 1) & mask()) {
+      const size_t home = slots_[i].hash & mask();
+      if (((i - home) & mask()) < ((i - hole) & mask())) continue;
+      slots_[hole] = slots_[i];
+      hole = i;
+    }
+    slots_[hole] = {};
+  }
+
+  // REQUIRES: there is one.
+  void drop_one() {
+    for (;; hand_ = (hand_ + 1) & mask()) {
+      Slot& slot = slots_[hand_];
+      if (slot.record == nullptr) continue;
+      if (!slot.record->read_lately) return erase(&slot);
+      slot.record->read_lately = false;
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<Slot> slots_;  // a power of two of them, a quarter at least empty
+  size_t hand_ = 0;
+  size_t records_ = 0;
+  size_t bytes_ = 0;
+  size_t bytes_max_ = 0;
+  uint64_t hits_ = 0;
+  uint64_t misses_ = 0;
+};
+
+RecordCache::RecordCache(size_t bytes_max) : shards_(std::make_unique<Shard[]>(shards)) {
+  for (size_t i = 0; i < shards; i++) shards_[i].set_bytes_max(bytes_max / shards);
+}
+
+RecordCache::~RecordCache() = default;
+
+bool RecordCache::holds(ByteView key) { return is_kind_held(key); }
+
+// The low bits choose the slot.
+RecordCache::Shard& RecordCache::shard(uint64_t hash) const { return shards_[hash >> 58]; }
+
+bool RecordCache::get(ByteView key, Value& value) {
+  const uint64_t hash = std::hash<ByteView>{}(key);
+  Record* const record = shard(hash).find(hash, key);
+  if (record == nullptr) return false;
+  value.pin<Pin>().hold(record);
+  if (record->found)
+    value.set_found(record->value());
+  else
+    value.set_absent();
+  return true;
+}
+
+void RecordCache::store(ByteView key, std::optional<ByteView> value) {
+  const uint64_t hash = std::hash<ByteView>{}(key);
+  if (value && value->size() > cached_value_bytes_max)
+    shard(hash).forget(hash, key);
+  else
+    shard(hash).put(hash, Record::make(key, value));
+}
+
+void RecordCache::put(ByteView key, ByteView value) { store(key, value); }
+void RecordCache::put_absent(ByteView key) { store(key, std::nullopt); }
+
+void RecordCache::forget(ByteView key) {
+  const uint64_t hash = std::hash<ByteView>{}(key);
+  shard(hash).forget(hash, key);
+}
+
+void RecordCache::forget_range(ByteView begin, ByteView end) {
+  // Most intervals are of other kinds of keys.
+  if (begin.substr(0, kind_bytes) == end.substr(0, kind_bytes) && !is_kind_held(begin)) return;
+  for (size_t i = 0; i < shards; i++) shards_[i].forget_range(begin, end);
+}
+
+RecordCache::Figures RecordCache::figures() const {
+  Figures figures;
+  for (size_t i = 0; i < shards; i++) shards_[i].add_to(figures);
+  return figures;
+}
+
+}  // namespace trellis

@@ -1,0 +1,63 @@
+// What transactions of this process read last: records of Redis keys, and that there is none.
+//
+// A record is put in, and read, by a transaction that holds its latch, and every commit changes it
+// before the latch goes: so what is in it is what is stored. Without latches (a shared engine)
+// there is none. A record that was found here is pinned, not copied.
+//
+// Each shard is an open table whose slots are also the ring of a clock: a record that was not read
+// between two passes of the hand makes room for others.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/bytes.h"
+#include "engine/value.h"
+
+namespace trellis {
+
+class RecordCache {
+ public:
+  explicit RecordCache(size_t bytes_max);
+  ~RecordCache();
+  RecordCache(const RecordCache&) = delete;
+  RecordCache& operator=(const RecordCache&) = delete;
+
+  // Which keys it holds: of records that say what a key is, which are small and read by every
+  // command. What they lead to is in the engine's own cache.
+  static bool holds(ByteView key);
+
+  // Whether the key is known; then `value` says what is stored, which may be nothing.
+  bool get(ByteView key, Value& value);
+  // REQUIRES of all three: holds(key), and the caller has its latch (to put what it read, shared).
+  void put(ByteView key, ByteView value);
+  void put_absent(ByteView key);
+  void forget(ByteView key);
+  // Looks at everything: for removals of whole intervals, which are rare. An empty end: all behind.
+  void forget_range(ByteView begin, ByteView end);
+
+  struct Figures {
+    uint64_t hits = 0;
+    uint64_t misses = 0;
+    size_t records = 0;
+    size_t bytes = 0;
+  };
+  Figures figures() const;
+
+ private:
+  struct Record;
+  struct Pin;
+  class Shard;
+
+  void store(ByteView key, std::optional<ByteView> value);
+  Shard& shard(uint64_t hash) const;
+
+  static constexpr size_t shards = 64;
+  std::unique_ptr<Shard[]> shards_;
+};
+
+}  // namespace trellis

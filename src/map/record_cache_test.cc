@@ -1,0 +1,146 @@
+#include "map/record_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+
+#include "base/random.h"
+#include "support/test_seed.h"
+
+namespace trellis {
+namespace {
+
+constexpr size_t cache_bytes = 256 * 1024;
+
+Bytes key_of(uint64_t number) { return Bytes("x\0\0\1dm0", 7) + std::to_string(number); }
+
+std::optional<Bytes> known(RecordCache& cache, ByteView key) {
+  Value value;
+  if (!cache.get(key, value)) return std::nullopt;
+  return value.found() ? "found " + Bytes(value.bytes()) : "absent";
+}
+
+TEST(RecordCache, KnowsWhatWasPut) {
+  RecordCache cache(cache_bytes);
+  EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
+  cache.put(key_of(1), "one");
+  cache.put_absent(key_of(2));
+  EXPECT_EQ(known(cache, key_of(1)), "found one");
+  EXPECT_EQ(known(cache, key_of(2)), "absent");
+  cache.put(key_of(1), "");
+  EXPECT_EQ(known(cache, key_of(1)), "found ");
+  cache.put_absent(key_of(1));
+  EXPECT_EQ(known(cache, key_of(1)), "absent");
+  cache.forget(key_of(1));
+  EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
+  EXPECT_EQ(cache.figures().records, 1u);
+}
+
+TEST(RecordCache, HoldsOnlyRecordsOfRedisKeys) {
+  EXPECT_TRUE(RecordCache::holds(key_of(1)));
+  for (const ByteView other : {ByteView(), ByteView("x\0\0\1d", 5), ByteView("x\0\0\1ds0", 7),
+                               ByteView("r\0\0\1dm0", 7), ByteView("x\0\0\1fm0", 7)})
+    EXPECT_FALSE(RecordCache::holds(other)) << quote(other);
+}
+
+TEST(RecordCache, ALargeValueIsNotKept) {
+  RecordCache cache(cache_bytes);
+  cache.put(key_of(1), "small");
+  cache.put(key_of(1), Bytes(100'000, 'x'));
+  EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
+}
+
+TEST(RecordCache, WhatWasReadStaysWhenItsRecordGoes) {
+  RecordCache cache(cache_bytes);
+  cache.put(key_of(1), "still here");
+  Value value;
+  ASSERT_TRUE(cache.get(key_of(1), value));
+  cache.put(key_of(1), "another");
+  cache.forget(key_of(1));
+  EXPECT_EQ(value.bytes(), "still here");
+  Value moved = std::move(value);
+  EXPECT_EQ(moved.bytes(), "still here");
+}
+
+TEST(RecordCache, ForgetsAnInterval) {
+  RecordCache cache(cache_bytes);
+  for (uint64_t i = 0; i < 1'000; i++) cache.put(key_of(i), "v");
+  cache.forget_range(Bytes("x\0\0\1ds", 6), Bytes("x\0\0\1dt", 6));
+  EXPECT_EQ(cache.figures().records, 1'000u);
+  cache.forget_range(key_of(5), key_of(6));  // 5, 50 to 59, 500 to 599
+  EXPECT_EQ(cache.figures().records, 1'000u - 111);
+  EXPECT_EQ(known(cache, key_of(55)), std::nullopt);
+  EXPECT_EQ(known(cache, key_of(6)), "found v");
+  cache.forget_range(key_of(9), {});
+  EXPECT_EQ(known(cache, key_of(99)), std::nullopt);
+}
+
+// Whatever it still knows is what was put last, and it keeps to its memory.
+TEST(RecordCache, NeverKnowsAnythingElse) {
+  const uint64_t seed = test_seed(1);
+  Random random(seed);
+  RecordCache cache(cache_bytes);
+  std::map<Bytes, Bytes> last;  // as known() shows it
+  size_t hits = 0;
+  for (uint64_t n = test_rounds(200'000); n > 0; n--) {
+    const Bytes key = key_of(random.below(random.one_in(2) ? 100 : 5'000));
+    const uint64_t what = random.below(20);
+    if (what < 10) {
+      if (const auto got = known(cache, key)) {
+        hits++;
+        ASSERT_EQ(*got, last[key]);
+      }
+    } else if (what < 16) {
+      const Bytes value(random.below(200), static_cast<char>('a' + random.below(26)));
+      cache.put(key, value);
+      last[key] = "found " + value;
+    } else if (what < 18) {
+      cache.put_absent(key);
+      last[key] = "absent";
+    } else {
+      cache.forget(key);
+      EXPECT_EQ(known(cache, key), std::nullopt);
+    }
+    ASSERT_LE(cache.figures().bytes, cache_bytes);
+  }
+  EXPECT_GT(hits, 0u);
+}
+
+// What is read again and again stays, however much is read once.
+TEST(RecordCache, KeepsWhatIsReadOften) {
+  RecordCache cache(cache_bytes);
+  for (uint64_t i = 0; i < 20; i++) cache.put(key_of(i), "often");
+  size_t lost = 0;
+  for (uint64_t i = 1'000; i < 50'000; i++) {
+    cache.put(key_of(i), "once");
+    const Bytes often = key_of(i % 20);
+    if (known(cache, often)) continue;
+    lost++;
+    cache.put(often, "often");
+  }
+  EXPECT_LT(lost, 500u);
+}
+
+TEST(RecordCache, ManyThreads) {
+  RecordCache cache(cache_bytes);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; t++)
+    threads.emplace_back([&, t] {
+      Random random(t);
+      for (uint64_t n = test_rounds(20'000); n > 0; n--) {
+        const uint64_t number = random.below(3'000);
+        // Each key has one writer, as latches see to it, and any number of readers.
+        if (number % 4 == t) cache.put(key_of(number), std::to_string(number));
+        Value value;
+        if (cache.get(key_of(number), value)) {
+          ASSERT_EQ(value.bytes(), std::to_string(number));
+        }
+        if (number == 0) cache.forget_range(key_of(1), key_of(2));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace trellis
