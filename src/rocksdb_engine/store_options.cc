@@ -9,6 +9,7 @@
 
 #include "rocksdb_engine/merge_operators.h"
 #include "rocksdb_engine/rocksdb_log.h"
+#include "rocksdb_engine/tree_memtable.h"
 
 namespace trellis {
 
@@ -53,6 +54,7 @@ rocksdb::ColumnFamilyOptions family_options(const std::shared_ptr<rocksdb::Cache
   family.level_compaction_dynamic_level_bytes = true;
   family.write_buffer_size = write_buffer_bytes;
   family.max_write_buffer_number = 3;
+  family.memtable_factory = make_tree_memtable_factory();
   family.memtable_whole_key_filtering = true;
   family.memtable_prefix_bloom_size_ratio = 0.02;
   return family;
@@ -74,6 +76,7 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
   store.blocks.max_successive_merges = 16;
 
   store.db.env = &env;
+  store.db.allow_concurrent_memtable_write = false;  // tree_memtable.h
   store.db.create_if_missing = true;  // data_directory has made sure that nothing can be lost
   store.db.create_missing_column_families = true;
   store.db.max_background_jobs = background_jobs(options.background_threads);

@@ -1,0 +1,109 @@
+#include "rocksdb_engine/tree_memtable.h"
+
+#include <rocksdb/slice.h>
+
+#include <new>
+#include <vector>
+
+#include "rocksdb_engine/entry_tree.h"
+
+namespace trellis {
+namespace {
+
+// An iterator is made for every get. Its memory is kept per thread: so it costs no allocation, and
+// there is a place for those that RocksDB wants in an arena, whose class it keeps to itself, and
+// destroys without giving the memory back. No more is kept than were in use at one time.
+class IteratorMemory {
+ public:
+  ~IteratorMemory() {
+    for (void* memory : free_) ::operator delete(memory);
+  }
+  void* take(size_t bytes) {
+    if (free_.empty()) return ::operator new(bytes);
+    void* const memory = free_.back();
+    free_.pop_back();
+    return memory;
+  }
+  void give(void* memory) { free_.push_back(memory); }
+  static IteratorMemory& of_this_thread() {
+    static thread_local IteratorMemory memory;
+    return memory;
+  }
+
+ private:
+  std::vector<void*> free_;
+};
+
+class TreeMemTable final : public rocksdb::MemTableRep {
+ public:
+  explicit TreeMemTable(rocksdb::Allocator* allocator)
+      : MemTableRep(allocator), tree_([this](size_t bytes) {
+          char* memory = nullptr;
+          Allocate(bytes, &memory);
+          return memory;
+        }) {}
+
+  void Insert(rocksdb::KeyHandle handle) override {
+    tree_.insert(static_cast<const char*>(handle));
+  }
+  bool Contains(const char* key) const override { return tree_.contains(EntryKey::of_entry(key)); }
+  size_t ApproximateMemoryUsage() override { return 0; }  // all of it is the allocator's
+  rocksdb::MemTableRep::Iterator* GetIterator(rocksdb::Arena* arena) override {
+    return new TreeIterator(tree_, arena != nullptr);
+  }
+
+ private:
+  class TreeIterator final : public rocksdb::MemTableRep::Iterator {
+   public:
+    TreeIterator(const EntryTree& tree, bool in_arena) : position_(tree), in_arena_(in_arena) {}
+    ~TreeIterator() override {
+      if (in_arena_) IteratorMemory::of_this_thread().give(this);
+    }
+    static void* operator new(size_t bytes) { return IteratorMemory::of_this_thread().take(bytes); }
+    static void operator delete(void* memory) { IteratorMemory::of_this_thread().give(memory); }
+
+    bool Valid() const override { return position_.valid(); }
+    const char* key() const override { return position_.entry(); }
+    void Next() override { position_.next(); }
+    void Prev() override { position_.previous(); }
+    void Seek(const rocksdb::Slice& internal_key, const char* memtable_key) override {
+      position_.to_lower_bound(wanted(internal_key, memtable_key));
+    }
+    void SeekForPrev(const rocksdb::Slice& internal_key, const char* memtable_key) override {
+      position_.to_last_not_after(wanted(internal_key, memtable_key));
+    }
+    void SeekToFirst() override { position_.to_first(); }
+    void SeekToLast() override { position_.to_last(); }
+
+   private:
+    static EntryKey wanted(const rocksdb::Slice& internal_key, const char* memtable_key) {
+      if (memtable_key != nullptr) return EntryKey::of_entry(memtable_key);
+      return EntryKey::of_internal_key({internal_key.data(), internal_key.size()});
+    }
+
+    EntryTree::Position position_;
+    const bool in_arena_;
+  };
+
+  EntryTree tree_;
+};
+
+class TreeMemTableFactory final : public rocksdb::MemTableRepFactory {
+ public:
+  using rocksdb::MemTableRepFactory::CreateMemTableRep;
+  rocksdb::MemTableRep* CreateMemTableRep(const rocksdb::MemTableRep::KeyComparator&,
+                                          rocksdb::Allocator* allocator,
+                                          const rocksdb::SliceTransform*,
+                                          rocksdb::Logger*) override {
+    return new TreeMemTable(allocator);
+  }
+  const char* Name() const override { return "TrellisTreeMemTable"; }
+};
+
+}  // namespace
+
+std::shared_ptr<rocksdb::MemTableRepFactory> make_tree_memtable_factory() {
+  return std::make_shared<TreeMemTableFactory>();
+}
+
+}  // namespace trellis
