@@ -1,5 +1,6 @@
 #include "map/record_cache.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -76,6 +77,19 @@ class RecordCache::Shard {
       if (slot.record != nullptr) slot.record->unpin();
   }
   void set_bytes_max(size_t bytes) { bytes_max_ = bytes; }
+
+  // Brings what find() will read nearer.
+  void prefetch_slot(uint64_t hash) {
+    const std::lock_guard lock(mutex_);
+    if (!slots_.empty()) __builtin_prefetch(&slots_[hash & mask()]);
+  }
+  void prefetch_record(uint64_t hash) {
+    const std::lock_guard lock(mutex_);
+    if (slots_.empty()) return;
+    size_t i = hash & mask();
+    while (slots_[i].record != nullptr && slots_[i].hash != hash) i = (i + 1) & mask();
+    __builtin_prefetch(slots_[i].record, /*for writing: the pin*/ 1);
+  }
 
   // Pinned, or null.
   Record* find(uint64_t hash, ByteView key) {
@@ -218,7 +232,27 @@ bool RecordCache::holds(ByteView key) { return is_kind_held(key); }
 RecordCache::Shard& RecordCache::shard(uint64_t hash) const { return shards_[hash >> 58]; }
 
 bool RecordCache::get(ByteView key, Value& value) {
-  const uint64_t hash = std::hash<ByteView>{}(key);
+  return get(std::hash<ByteView>{}(key), key, value);
+}
+
+void RecordCache::get_many(std::span<const ByteView> keys, std::span<Value> values,
+                           std::span<bool> known) {
+  constexpr size_t group = 64;
+  for (size_t begin = 0; begin < keys.size(); begin += group) {
+    const size_t end = std::min(begin + group, keys.size());
+    uint64_t hashes[group];
+    for (size_t i = begin; i < end; i++) {
+      hashes[i - begin] = std::hash<ByteView>{}(keys[i]);
+      shard(hashes[i - begin]).prefetch_slot(hashes[i - begin]);
+    }
+    for (size_t i = begin; i < end; i++)
+      shard(hashes[i - begin]).prefetch_record(hashes[i - begin]);
+    for (size_t i = begin; i < end; i++)
+      known[i] = holds(keys[i]) && get(hashes[i - begin], keys[i], values[i]);
+  }
+}
+
+bool RecordCache::get(uint64_t hash, ByteView key, Value& value) {
   Record* const record = shard(hash).find(hash, key);
   if (record == nullptr) return false;
   value.pin<Pin>().hold(record);

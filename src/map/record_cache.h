@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/bytes.h"
@@ -33,6 +34,8 @@ class RecordCache {
 
   // Whether the key is known; then `value` says what is stored, which may be nothing.
   bool get(ByteView key, Value& value);
+  // The same for many at once, whose waits for memory overlap. `known` has a place for each.
+  void get_many(std::span<const ByteView> keys, std::span<Value> values, std::span<bool> known);
   // REQUIRES of all three: holds(key), and the caller has its latch (to put what it read, shared).
   void put(ByteView key, ByteView value);
   void put_absent(ByteView key);
@@ -53,6 +56,7 @@ class RecordCache {
   struct Pin;
   class Shard;
 
+  bool get(uint64_t hash, ByteView key, Value& value);
   void store(ByteView key, std::optional<ByteView> value);
   Shard& shard(uint64_t hash) const;
 

@@ -127,9 +127,11 @@ Status View::read_stored(ByteView key, Value& value) {
 
 Status View::read_stored(std::span<const ByteView> keys, std::span<Value> values) {
   if (cache_ == nullptr) return engine_.multi_get(keys, values);
+  const auto known = std::make_unique<bool[]>(keys.size());
+  cache_->get_many(keys, values, {known.get(), keys.size()});
   std::vector<size_t> unknown;
   for (size_t i = 0; i < keys.size(); i++)
-    if (!RecordCache::holds(keys[i]) || !cache_->get(keys[i], values[i])) unknown.push_back(i);
+    if (!known[i]) unknown.push_back(i);
   if (unknown.empty()) return {};
   std::vector<ByteView> asked;
   for (const size_t i : unknown) asked.push_back(keys[i]);

@@ -309,8 +309,8 @@ Status Keys::write(Key& key) {
   const bool was_there = key.stored_.found();
   const uint64_t expire_was = was_there ? key.was_.expire_ms : 0;
   const uint64_t expire_is = key.exists_ ? key.now_.expire_ms : 0;
-  const Bytes expiry = expiry_target(key.database_, key.name_);
   if (expire_was != expire_is) {
+    const Bytes expiry = expiry_target(key.database_, key.name_);
     if (expire_was != 0) view_.forget_garbage(expire_was, expiry);
     if (expire_is != 0) view_.leave_garbage(expire_is, expiry, record_bytes_guess);
   }
