@@ -14,10 +14,11 @@ namespace {
 constexpr size_t cached_value_bytes_max = 4096;
 constexpr size_t slots_min = 64;
 
-// 'x' keyspace 'd' 'm': codec/redis_keys.h.
+// 'x' keyspace 'd', then 'm' or 's': codec/redis_keys.h.
 constexpr size_t kind_bytes = 6;
 bool is_kind_held(ByteView key) {
-  return key.size() >= kind_bytes && key[0] == 'x' && key[4] == 'd' && key[5] == 'm';
+  return key.size() >= kind_bytes && key[0] == 'x' && key[4] == 'd' &&
+         (key[5] == 'm' || key[5] == 's');
 }
 
 }  // namespace
@@ -105,23 +106,23 @@ class RecordCache::Shard {
     return slot->record;
   }
 
-  void put(uint64_t hash, Record* record) {
-    Record* old = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      if (Slot* const slot = slot_of(hash, record->key()); slot != nullptr) {
-        old = std::exchange(slot->record, record);
-        bytes_ += record->size() - old->size();
-        record->read_lately = old->read_lately;
-      } else {
-        while ((records_ + 1) * 4 > slots_.size() * 3) may_grow() ? grow() : drop_one();
-        insert({record, hash});
-        records_++;
-        bytes_ += record->size();
-      }
-      while (used_bytes() > bytes_max_ && records_ > 0) drop_one();
+  void put(uint64_t hash, ByteView key, std::optional<ByteView> value, bool is_new_welcome) {
+    const std::lock_guard lock(mutex_);
+    Slot* const slot = slot_of(hash, key);
+    if (slot == nullptr && !is_new_welcome) return;
+    Record* const record = Record::make(key, value);
+    bytes_ += record->size();
+    if (slot != nullptr) {
+      Record* const old = std::exchange(slot->record, record);
+      bytes_ -= old->size();
+      record->read_lately = old->read_lately;
+      old->unpin();
+    } else {
+      while ((records_ + 1) * 4 > slots_.size() * 3) may_grow() ? grow() : drop_one();
+      insert({record, hash});
+      records_++;
     }
-    if (old != nullptr) old->unpin();
+    while (used_bytes() > bytes_max_ && records_ > 0) drop_one();
   }
 
   void forget(uint64_t hash, ByteView key) {
@@ -263,16 +264,20 @@ bool RecordCache::get(uint64_t hash, ByteView key, Value& value) {
   return true;
 }
 
-void RecordCache::store(ByteView key, std::optional<ByteView> value) {
+void RecordCache::store(ByteView key, std::optional<ByteView> value, bool is_new_welcome) {
   const uint64_t hash = std::hash<ByteView>{}(key);
   if (value && value->size() > cached_value_bytes_max)
     shard(hash).forget(hash, key);
   else
-    shard(hash).put(hash, Record::make(key, value));
+    shard(hash).put(hash, key, value, is_new_welcome);
 }
 
-void RecordCache::put(ByteView key, ByteView value) { store(key, value); }
-void RecordCache::put_absent(ByteView key) { store(key, std::nullopt); }
+void RecordCache::put_read(ByteView key, const Value& value) {
+  store(key, value.found() ? std::optional(value.bytes()) : std::nullopt, true);
+}
+void RecordCache::put_written(ByteView key, std::optional<ByteView> value) {
+  store(key, value, false);
+}
 
 void RecordCache::forget(ByteView key) {
   const uint64_t hash = std::hash<ByteView>{}(key);

@@ -28,8 +28,8 @@ class RecordCache {
   RecordCache(const RecordCache&) = delete;
   RecordCache& operator=(const RecordCache&) = delete;
 
-  // Which keys it holds: of records that say what a key is, which are small and read by every
-  // command. What they lead to is in the engine's own cache.
+  // Which keys it holds: of records that are read one by one. What is read in order, such as the
+  // members by score, is in the engine's own cache.
   static bool holds(ByteView key);
 
   // Whether the key is known; then `value` says what is stored, which may be nothing.
@@ -37,8 +37,9 @@ class RecordCache {
   // The same for many at once, whose waits for memory overlap. `known` has a place for each.
   void get_many(std::span<const ByteView> keys, std::span<Value> values, std::span<bool> known);
   // REQUIRES of all three: holds(key), and the caller has its latch (to put what it read, shared).
-  void put(ByteView key, ByteView value);
-  void put_absent(ByteView key);
+  void put_read(ByteView key, const Value& value);
+  // Changes what is in it. Absent: the record was removed.
+  void put_written(ByteView key, std::optional<ByteView> value);
   void forget(ByteView key);
   // Looks at everything: for removals of whole intervals, which are rare. An empty end: all behind.
   void forget_range(ByteView begin, ByteView end);
@@ -57,7 +58,7 @@ class RecordCache {
   class Shard;
 
   bool get(uint64_t hash, ByteView key, Value& value);
-  void store(ByteView key, std::optional<ByteView> value);
+  void store(ByteView key, std::optional<ByteView> value, bool is_new_welcome);
   Shard& shard(uint64_t hash) const;
 
   static constexpr size_t shards = 64;

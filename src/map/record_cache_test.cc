@@ -15,6 +15,12 @@ constexpr size_t cache_bytes = 256 * 1024;
 
 Bytes key_of(uint64_t number) { return Bytes("x\0\0\1dm0", 7) + std::to_string(number); }
 
+void put(RecordCache& cache, ByteView key, ByteView bytes) {
+  Value value;
+  value.set_borrowed(bytes);
+  cache.put_read(key, value);
+}
+
 std::optional<Bytes> known(RecordCache& cache, ByteView key) {
   Value value;
   if (!cache.get(key, value)) return std::nullopt;
@@ -24,39 +30,51 @@ std::optional<Bytes> known(RecordCache& cache, ByteView key) {
 TEST(RecordCache, KnowsWhatWasPut) {
   RecordCache cache(cache_bytes);
   EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
-  cache.put(key_of(1), "one");
-  cache.put_absent(key_of(2));
+  put(cache, key_of(1), "one");
+  cache.put_read(key_of(2), Value());
   EXPECT_EQ(known(cache, key_of(1)), "found one");
   EXPECT_EQ(known(cache, key_of(2)), "absent");
-  cache.put(key_of(1), "");
+  put(cache, key_of(1), "");
   EXPECT_EQ(known(cache, key_of(1)), "found ");
-  cache.put_absent(key_of(1));
+  cache.put_read(key_of(1), Value());
   EXPECT_EQ(known(cache, key_of(1)), "absent");
   cache.forget(key_of(1));
   EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
   EXPECT_EQ(cache.figures().records, 1u);
 }
 
+TEST(RecordCache, WhatIsWrittenChangesOnlyWhatIsKnown) {
+  RecordCache cache(cache_bytes);
+  cache.put_written(key_of(1), "one");
+  EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
+  put(cache, key_of(1), "one");
+  cache.put_written(key_of(1), "two");
+  EXPECT_EQ(known(cache, key_of(1)), "found two");
+  cache.put_written(key_of(1), std::nullopt);
+  EXPECT_EQ(known(cache, key_of(1)), "absent");
+}
+
 TEST(RecordCache, HoldsOnlyRecordsOfRedisKeys) {
   EXPECT_TRUE(RecordCache::holds(key_of(1)));
-  for (const ByteView other : {ByteView(), ByteView("x\0\0\1d", 5), ByteView("x\0\0\1ds0", 7),
+  EXPECT_TRUE(RecordCache::holds(ByteView("x\0\0\1ds0", 7)));
+  for (const ByteView other : {ByteView(), ByteView("x\0\0\1d", 5), ByteView("x\0\0\1dz0", 7),
                                ByteView("r\0\0\1dm0", 7), ByteView("x\0\0\1fm0", 7)})
     EXPECT_FALSE(RecordCache::holds(other)) << quote(other);
 }
 
 TEST(RecordCache, ALargeValueIsNotKept) {
   RecordCache cache(cache_bytes);
-  cache.put(key_of(1), "small");
-  cache.put(key_of(1), Bytes(100'000, 'x'));
+  put(cache, key_of(1), "small");
+  put(cache, key_of(1), Bytes(100'000, 'x'));
   EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
 }
 
 TEST(RecordCache, WhatWasReadStaysWhenItsRecordGoes) {
   RecordCache cache(cache_bytes);
-  cache.put(key_of(1), "still here");
+  put(cache, key_of(1), "still here");
   Value value;
   ASSERT_TRUE(cache.get(key_of(1), value));
-  cache.put(key_of(1), "another");
+  put(cache, key_of(1), "another");
   cache.forget(key_of(1));
   EXPECT_EQ(value.bytes(), "still here");
   Value moved = std::move(value);
@@ -65,8 +83,8 @@ TEST(RecordCache, WhatWasReadStaysWhenItsRecordGoes) {
 
 TEST(RecordCache, ForgetsAnInterval) {
   RecordCache cache(cache_bytes);
-  for (uint64_t i = 0; i < 1'000; i++) cache.put(key_of(i), "v");
-  cache.forget_range(Bytes("x\0\0\1ds", 6), Bytes("x\0\0\1dt", 6));
+  for (uint64_t i = 0; i < 1'000; i++) put(cache, key_of(i), "v");
+  cache.forget_range(Bytes("x\0\0\1fs", 6), Bytes("x\0\0\1fs1", 7));
   EXPECT_EQ(cache.figures().records, 1'000u);
   cache.forget_range(key_of(5), key_of(6));  // 5, 50 to 59, 500 to 599
   EXPECT_EQ(cache.figures().records, 1'000u - 111);
@@ -93,10 +111,10 @@ TEST(RecordCache, NeverKnowsAnythingElse) {
       }
     } else if (what < 16) {
       const Bytes value(random.below(200), static_cast<char>('a' + random.below(26)));
-      cache.put(key, value);
+      put(cache, key, value);
       last[key] = "found " + value;
     } else if (what < 18) {
-      cache.put_absent(key);
+      cache.put_read(key, Value());
       last[key] = "absent";
     } else {
       cache.forget(key);
@@ -110,14 +128,14 @@ TEST(RecordCache, NeverKnowsAnythingElse) {
 // What is read again and again stays, however much is read once.
 TEST(RecordCache, KeepsWhatIsReadOften) {
   RecordCache cache(cache_bytes);
-  for (uint64_t i = 0; i < 20; i++) cache.put(key_of(i), "often");
+  for (uint64_t i = 0; i < 20; i++) put(cache, key_of(i), "often");
   size_t lost = 0;
   for (uint64_t i = 1'000; i < 50'000; i++) {
-    cache.put(key_of(i), "once");
+    put(cache, key_of(i), "once");
     const Bytes often = key_of(i % 20);
     if (known(cache, often)) continue;
     lost++;
-    cache.put(often, "often");
+    put(cache, often, "often");
   }
   EXPECT_LT(lost, 500u);
 }
@@ -131,7 +149,7 @@ TEST(RecordCache, ManyThreads) {
       for (uint64_t n = test_rounds(20'000); n > 0; n--) {
         const uint64_t number = random.below(3'000);
         // Each key has one writer, as latches see to it, and any number of readers.
-        if (number % 4 == t) cache.put(key_of(number), std::to_string(number));
+        if (number % 4 == t) put(cache, key_of(number), std::to_string(number));
         Value value;
         if (cache.get(key_of(number), value)) {
           ASSERT_EQ(value.bytes(), std::to_string(number));

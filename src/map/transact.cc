@@ -109,19 +109,11 @@ Status View::get(ByteView key, Value& value) {
   return expect_value(key, value);
 }
 
-namespace {
-
-void put_read(RecordCache& cache, ByteView key, const Value& value) {
-  value.found() ? cache.put(key, value.bytes()) : cache.put_absent(key);
-}
-
-}  // namespace
-
 Status View::read_stored(ByteView key, Value& value) {
   const bool is_cached = cache_ != nullptr && RecordCache::holds(key);
   if (is_cached && cache_->get(key, value)) return {};
   TRY(engine_.get(key, value));
-  if (is_cached) put_read(*cache_, key, value);
+  if (is_cached) cache_->put_read(key, value);
   return {};
 }
 
@@ -138,7 +130,7 @@ Status View::read_stored(std::span<const ByteView> keys, std::span<Value> values
   std::vector<Value> answers(asked.size());
   TRY(engine_.multi_get(asked, answers));
   for (size_t j = 0; j < unknown.size(); j++) {
-    if (RecordCache::holds(asked[j])) put_read(*cache_, asked[j], answers[j]);
+    if (RecordCache::holds(asked[j])) cache_->put_read(asked[j], answers[j]);
     values[unknown[j]] = std::move(answers[j]);
   }
   return {};
@@ -381,12 +373,10 @@ void View::settle_cache(bool committed) const {
   for (const auto& [begin, end] : ranges_) cache_->forget_range(begin, end);
   for (const auto& [key, buffered] : points_) {
     if (!RecordCache::holds(key)) continue;
-    if (!committed)
-      cache_->forget(key);
-    else if (buffered.value)
-      cache_->put(key, *buffered.value);
+    if (committed)
+      cache_->put_written(key, buffered.value);
     else
-      cache_->put_absent(key);
+      cache_->forget(key);
   }
 }
 
