@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t entries_max = 64;
 constexpr size_t trailer_bytes = 8;
+constexpr size_t prefix_words = 6;
 constexpr unsigned levels_max = 16;
 constexpr unsigned spins_max = 128;  // before others may have the core, the writer perhaps
 
@@ -33,6 +34,11 @@ uint64_t window_of(ByteView user, size_t skipped) {
   for (size_t i = 0; i < 8; i++)
     window = window << 8 | (i < left ? static_cast<unsigned char>(begin[i]) : 0);
   return window;
+}
+
+// Its first `bytes` bytes.
+uint64_t first_of_window(uint64_t window, size_t bytes) {
+  return bytes >= 8 ? window : window & ~(~uint64_t{0} >> (8 * bytes));
 }
 
 bool is_before(const EntryKey& a, const EntryKey& b) {
@@ -73,6 +79,7 @@ struct EntryTree::Node {
   std::atomic<uint32_t> skipped{0};  // what all user keys of the node begin with
   const unsigned level;              // 0: a leaf
   std::atomic<Node*> next{nullptr};
+  std::array<std::atomic<uint64_t>, prefix_words> prefix;  // as much of it as there is room for
   std::array<std::atomic<uint64_t>, entries_max> windows;
   std::array<std::atomic<const char*>, entries_max> entries;
   std::atomic<Node*> children[];  // entries_max of them, of inner nodes only
@@ -101,14 +108,28 @@ struct EntryTree::Node {
 
   EntryKey key(size_t i) const { return EntryKey::of_entry(get(entries[i])); }
 
+  // How the beginning of a user key compares to what is skipped; if equal, `skip` is no longer than
+  // the key, whatever the writer does.
+  int compare_prefix(ByteView user, size_t& skip) const {
+    if (skip > 8 * prefix_words || skip > user.size()) {
+      const ByteView first = key(0).user;
+      skip = std::min(skip, first.size());
+      return user.substr(0, skip).compare(first.substr(0, skip));
+    }
+    for (size_t i = 0; 8 * i < skip; i++) {
+      const uint64_t ours = first_of_window(window_of(user, 8 * i), skip - 8 * i);
+      const uint64_t theirs = get(prefix[i]);
+      if (ours != theirs) return ours < theirs ? -1 : 1;
+    }
+    return 0;
+  }
+
   // How many entries are before the key. Right if the node did not change meanwhile.
   size_t count_before(const EntryKey& wanted) const {
     const size_t all = std::min<size_t>(get(count), entries_max);
     if (all == 0) return 0;
-    const ByteView first = key(0).user;
-    const size_t skip = std::min<size_t>(get(skipped), first.size());
-    const int order = wanted.user.substr(0, skip).compare(first.substr(0, skip));
-    if (order != 0) return order < 0 ? 0 : all;
+    size_t skip = get(skipped);
+    if (const int order = compare_prefix(wanted.user, skip); order != 0) return order < 0 ? 0 : all;
     const uint64_t window = window_of(wanted.user, skip);
     size_t low = 0;
     size_t high = all;
@@ -127,6 +148,9 @@ struct EntryTree::Node {
   // REQUIRES of these: the writer, inside a change.
   void skip(size_t bytes) {
     set(skipped, static_cast<uint32_t>(bytes));
+    const ByteView first = key(0).user.substr(0, bytes);
+    for (size_t i = 0; i < prefix_words && 8 * i < bytes; i++)
+      set(prefix[i], window_of(first, 8 * i));
     for (size_t i = 0; i < count.load(); i++) set(windows[i], window_of(key(i).user, bytes));
   }
   void skip_all_common() { skip(common_prefix(key(0).user, key(count.load() - 1).user)); }
