@@ -73,6 +73,11 @@ class WriteSet {
     const char* at_;
   };
 
+  // For so many more writes, whose keys and values have so many bytes.
+  void reserve(size_t bytes, size_t writes) {
+    buffer_.reserve(buffer_.size() + bytes + writes * sizeof(Iterator::Header));
+  }
+
   Iterator begin() const { return Iterator(buffer_.data()); }
   Iterator end() const { return Iterator(buffer_.data() + buffer_.size()); }
 

@@ -17,8 +17,8 @@ LatchTable::Held::Held(LatchTable& table, const Scope& scope) {
   }
   const size_t first_granule = latches_.size();
   for (const Scope::Lock& wanted : scope.locks()) {
-    const size_t stripe = std::hash<ByteView>{}(wanted.granule) % granule_stripes;
-    latches_.push_back({&table.granules_[stripe], wanted.mode == Scope::Mode::exclusive});
+    latches_.push_back(
+        {&table.granules_[wanted.hash % granule_stripes], wanted.mode == Scope::Mode::exclusive});
   }
   // By stripe, the exclusive request first, so that it is the one kept of several on a stripe.
   const auto begin = latches_.begin() + static_cast<ptrdiff_t>(first_granule);

@@ -1,5 +1,7 @@
 #include "map/scope.h"
 
+#include <functional>
+
 #include "base/assert.h"
 #include "codec/address.h"
 #include "codec/keyspace_keys.h"
@@ -57,17 +59,26 @@ bool fixes_granule(ByteView prefix) {
 
 }  // namespace
 
+const Scope::Lock* Scope::find(size_t hash, ByteView wanted) const {
+  for (const Lock& lock : locks_)
+    if (lock.hash == hash && granule(lock) == wanted) return &lock;
+  return nullptr;
+}
+
 Scope& Scope::add(ByteView key, Mode mode) {
-  Bytes granule;
-  const bool has_granule = append_granule(granule, key).has_value();
-  ASSERT(has_granule);
   ASSERT(!is_tenant_key(key) || (keyspace_ && in_keyspace(key, *keyspace_)));
-  for (Lock& lock : locks_) {
-    if (lock.granule != granule) continue;
-    if (mode == Mode::exclusive) lock.mode = mode;
+  const size_t begin = granules_.size();
+  const bool has_granule = append_granule(granules_, key).has_value();
+  ASSERT(has_granule);
+  const ByteView granule = ByteView(granules_).substr(begin);
+  const size_t hash = std::hash<ByteView>{}(granule);
+  if (const Lock* const known = find(hash, granule); known != nullptr) {
+    if (mode == Mode::exclusive) locks_[static_cast<size_t>(known - locks_.data())].mode = mode;
+    granules_.resize(begin);
     return *this;
   }
-  locks_.push_back({std::move(granule), mode});
+  locks_.push_back(
+      {hash, static_cast<uint32_t>(begin), static_cast<uint32_t>(granule.size()), mode});
   return *this;
 }
 
@@ -78,9 +89,8 @@ bool Scope::allows(ByteView key, Mode mode) const {
   }
   Bytes granule;
   if (!append_granule(granule, key)) return false;
-  for (const Lock& lock : locks_)
-    if (lock.granule == granule) return mode == Mode::shared || lock.mode == Mode::exclusive;
-  return false;
+  const Lock* const lock = find(std::hash<ByteView>{}(granule), granule);
+  return lock != nullptr && (mode == Mode::shared || lock->mode == Mode::exclusive);
 }
 
 bool Scope::allows_read(ByteView key) const { return allows(key, Mode::shared); }

@@ -24,7 +24,9 @@ class Scope {
  public:
   enum class Mode : bool { shared, exclusive };
   struct Lock {
-    Bytes granule;
+    size_t hash;  // of the granule
+    uint32_t begin;
+    uint32_t size;
     Mode mode;
   };
 
@@ -43,6 +45,9 @@ class Scope {
   std::optional<KeyspaceId> keyspace() const { return keyspace_; }
   Mode keyspace_mode() const { return keyspace_mode_; }
   std::span<const Lock> locks() const { return locks_; }
+  ByteView granule(const Lock& lock) const {
+    return ByteView(granules_).substr(lock.begin, lock.size);
+  }
 
   // Whether a transaction with this scope may read, or write, `key`, or scan [begin, end).
   bool allows_read(ByteView key) const;
@@ -54,11 +59,13 @@ class Scope {
   Scope(std::optional<KeyspaceId> keyspace, Mode mode)
       : keyspace_(keyspace), keyspace_mode_(mode) {}
   Scope& add(ByteView key, Mode mode);
+  const Lock* find(size_t hash, ByteView granule) const;
   bool allows(ByteView key, Mode mode) const;
   bool allows_interval(ByteView begin, ByteView end, Mode mode) const;
 
   std::optional<KeyspaceId> keyspace_;
   Mode keyspace_mode_;
+  Bytes granules_;  // of all locks, one after the other
   std::vector<Lock> locks_;
 };
 

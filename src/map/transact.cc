@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "base/assert.h"
 #include "codec/counter_value.h"
@@ -21,7 +22,7 @@ struct OwnedPin {
   size_t size() const { return bytes.size(); }
 };
 
-void set_own(Value& value, const std::optional<Bytes>& bytes) {
+void set_own(Value& value, const std::optional<ByteView>& bytes) {
   if (!bytes) return value.set_absent();
   OwnedPin& pin = value.pin<OwnedPin>();
   pin.bytes = *bytes;
@@ -287,17 +288,34 @@ bool View::has_room(size_t bytes) {
   return false;
 }
 
+ByteView View::keep(ByteView bytes) {
+  char* const kept = static_cast<char*>(memory_.allocate(bytes.size(), 1));
+  std::copy(bytes.begin(), bytes.end(), kept);
+  return {kept, bytes.size()};
+}
+
+// In its old place, if it is large enough. (`value` may be what is there.)
+void View::set_value(Buffered& buffered, ByteView value) {
+  if (!buffered.value || value.size() > buffered.room) {
+    buffered.value = keep(value);
+    buffered.room = value.size();
+    return;
+  }
+  char* const place = const_cast<char*>(buffered.value->data());
+  std::memmove(place, value.data(), value.size());
+  buffered.value = ByteView(place, value.size());
+}
+
 void View::put(ByteView key, ByteView value) {
   if (check_scope_ && !scope_.allows_write(key)) note_violation("put", key);
   forget_add(key);
   const auto point = points_.lower_bound(key);
   const bool known = point != points_.end() && point->first == key;
-  if (known && point->second.value) buffered_bytes_ -= point->second.value->size();
-  if (!has_room(value.size() + (known ? 0 : key.size()))) return;
-  if (known)
-    point->second.value = Bytes(value);
-  else
-    points_.emplace_hint(point, Bytes(key), Buffered{Bytes(value)});
+  // What has to move to a larger place leaves its old one to nobody: it counts on.
+  const bool fits = known && point->second.value && value.size() <= point->second.room;
+  if (!has_room(fits ? 0 : value.size() + (known ? 0 : key.size()))) return;
+  set_value(known ? point->second : points_.emplace_hint(point, keep(key), Buffered{})->second,
+            value);
 }
 
 void View::remove(ByteView key) {
@@ -305,11 +323,10 @@ void View::remove(ByteView key) {
   forget_add(key);
   const auto point = points_.lower_bound(key);
   const bool known = point != points_.end() && point->first == key;
-  if (known && point->second.value) buffered_bytes_ -= point->second.value->size();
   if (known)
-    point->second.value = std::nullopt;
+    point->second = {};
   else if (has_room(key.size()))
-    points_.emplace_hint(point, Bytes(key), Buffered{});
+    points_.emplace_hint(point, keep(key), Buffered{});
 }
 
 void View::remove_range(ByteView begin, ByteView end) {
@@ -319,9 +336,6 @@ void View::remove_range(ByteView begin, ByteView end) {
   if (!has_room(begin.size() + end.size())) return;
   const auto first = points_.lower_bound(begin);
   const auto last = end.empty() ? points_.end() : points_.lower_bound(end);
-  for (auto point = first; point != last; ++point)
-    buffered_bytes_ -=
-        point->first.size() + (point->second.value ? point->second.value->size() : 0);
   points_.erase(first, last);
   adds_.erase(adds_.lower_bound(begin), end.empty() ? adds_.end() : adds_.lower_bound(end));
   // Joined with every range that it touches, so that ranges stay disjoint.
@@ -357,6 +371,7 @@ void View::forget_add(ByteView key) {
 
 // Ranges first: a key that was put after its range was removed is in points_.
 void View::build_commit(Commit& commit) {
+  commit.writes.reserve(buffered_bytes_, points_.size() + ranges_.size() + adds_.size());
   for (const auto& [begin, end] : ranges_) commit.writes.remove_range(begin, end);
   for (const auto& [key, buffered] : points_) {
     if (buffered.value)

@@ -13,9 +13,12 @@
 // Transactions are strictly serializable.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <set>
 #include <span>
@@ -59,9 +62,10 @@ class View {
   friend class Transactor;
   class Merge;
   struct Buffered {
-    std::optional<Bytes> value;  // absent: removed
+    std::optional<ByteView> value;  // absent: removed
+    size_t room = 0;                // of the memory that the value has
   };
-  using Points = std::map<Bytes, Buffered, std::less<>>;
+  using Points = std::pmr::map<ByteView, Buffered>;
   using Ranges = std::map<Bytes, Bytes, std::less<>>;  // disjoint; an empty end: to the end
 
   View(Engine& engine, RecordCache* cache, const Scope& scope, Way way, bool check_scope)
@@ -79,6 +83,8 @@ class View {
   Status expect_value(ByteView key, const Value& value);
   Status expect_page(const ScanRequest& request, ScanPage& page);
   bool has_room(size_t bytes);
+  ByteView keep(ByteView bytes);
+  void set_value(Buffered& buffered, ByteView value);
   Status violation(const char* what, ByteView key) const;
   void note_violation(const char* what, ByteView key);
   void forget_add(ByteView key);
@@ -91,7 +97,10 @@ class View {
   const Scope& scope_;
   const Way way_;
   const bool check_scope_;
-  Points points_;
+  // Keys, values and nodes of points_: most transactions need no more than this.
+  std::array<std::byte, 16 * 1024> first_memory_;
+  std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
+  Points points_{&memory_};
   Ranges ranges_;
   std::map<Bytes, int64_t, std::less<>> adds_;
   size_t buffered_bytes_ = 0;

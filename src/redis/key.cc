@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
+#include <new>
 
 #include "base/assert.h"
 #include "codec/redis_keys.h"
@@ -144,14 +146,20 @@ void Key::drop() {
 
 // --- opening ---
 
-Key& Keys::add(Bytes stored_key, uint32_t database, ByteView name) {
-  auto key = std::make_unique<Key>();
-  key->database_ = database;
-  key->name_ = name;
-  key->stored_key_ = std::move(stored_key);
-  Key& added = *key;
-  keys_.emplace(added.stored_key_, std::move(key));
-  return added;
+Keys::~Keys() {
+  for (const auto& [name, key] : keys_) key->~Key();
+}
+
+Key& Keys::add(const Name& name) {
+  const Bytes encoded = redis_metadata_key(keyspace_, name.database, name.name);
+  auto* const stored_key = static_cast<char*>(memory_.allocate(encoded.size(), 1));
+  std::copy(encoded.begin(), encoded.end(), stored_key);
+  Key* const key = new (memory_.allocate(sizeof(Key), alignof(Key))) Key();
+  key->database_ = name.database;
+  key->stored_key_ = {stored_key, encoded.size()};
+  key->name_ = key->stored_key_.substr(encoded.size() - name.name.size());
+  keys_.emplace(Name{name.database, key->name_}, key);
+  return *key;
 }
 
 Status Keys::read(Key& key) {
@@ -173,15 +181,17 @@ Status Keys::read(Key& key) {
 }
 
 Status Keys::prefetch(std::span<const Name> names) {
+  keys_.reserve(names.size());
   std::vector<Key*> added;
+  std::vector<ByteView> wanted;
+  added.reserve(names.size());
+  wanted.reserve(names.size());
   for (const Name& name : names) {
-    Bytes stored_key = redis_metadata_key(keyspace_, name.database, name.name);
-    if (keys_.contains(stored_key)) continue;
-    added.push_back(&add(std::move(stored_key), name.database, name.name));
+    if (keys_.contains(name)) continue;
+    added.push_back(&add(name));
+    wanted.push_back(added.back()->stored_key_);
   }
   if (added.empty()) return {};
-  std::vector<ByteView> wanted;
-  for (const Key* key : added) wanted.push_back(key->stored_key_);
   std::vector<Value> values(added.size());
   TRY(view_.multi_get(wanted, values));
   for (size_t i = 0; i < added.size(); i++) {
@@ -192,9 +202,8 @@ Status Keys::prefetch(std::span<const Name> names) {
 }
 
 Result<Key*> Keys::open(uint32_t database, ByteView name) {
-  Bytes stored_key = redis_metadata_key(keyspace_, database, name);
-  if (const auto found = keys_.find(stored_key); found != keys_.end()) return found->second.get();
-  Key& key = add(std::move(stored_key), database, name);
+  if (const auto found = keys_.find({database, name}); found != keys_.end()) return found->second;
+  Key& key = add({database, name});
   TRY(view_.get(key.stored_key_, key.stored_));
   TRY(read(key));
   return &key;
@@ -330,12 +339,12 @@ Status Keys::write(Key& key) {
 }
 
 Status Keys::finish(ChangedKeys changed) {
-  for (auto& [stored_key, key] : keys_) {
+  for (const auto& [name, key] : keys_) {
     if (!key->changed_) continue;
     TRY(write(*key));
     changed(*key);
+    key->changed_ = false;
   }
-  keys_.clear();
   return {};
 }
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <memory_resource>
 #include <unordered_map>
 #include <vector>
 
@@ -67,8 +67,8 @@ class Key {
   void touch();
 
   uint32_t database_ = 0;
-  Bytes name_;
-  Bytes stored_key_;
+  ByteView stored_key_;
+  ByteView name_;      // the end of it
   Value stored_;       // as it was read
   RedisMetadata was_;  // decoded; meaningful if stored_ is found
   bool exists_ = false;
@@ -89,6 +89,9 @@ class Keys {
  public:
   Keys(CountedView& view, KeyspaceId keyspace, Versions& versions, uint64_t now_ms)
       : view_(view), keyspace_(keyspace), versions_(versions), now_ms_(now_ms) {}
+  ~Keys();
+  Keys(const Keys&) = delete;
+  Keys& operator=(const Keys&) = delete;
 
   uint64_t now_ms() const { return now_ms_; }
   KeyspaceId keyspace() const { return keyspace_; }
@@ -99,6 +102,7 @@ class Keys {
   struct Name {
     uint32_t database;
     ByteView name;
+    bool operator==(const Name&) const = default;
   };
   Status prefetch(std::span<const Name> names);
   Result<Key*> open(uint32_t database, ByteView name);
@@ -138,7 +142,12 @@ class Keys {
   Status finish(ChangedKeys changed);
 
  private:
-  Key& add(Bytes stored_key, uint32_t database, ByteView name);
+  struct NameHash {
+    size_t operator()(const Name& name) const {
+      return std::hash<ByteView>{}(name.name) + name.database;
+    }
+  };
+  Key& add(const Name& name);
   Status read(Key& key);
   Status write(Key& key);
   Bytes sub_key(const Key& key, ByteView sub) const;
@@ -150,7 +159,9 @@ class Keys {
   const KeyspaceId keyspace_;
   Versions& versions_;
   const uint64_t now_ms_;
-  std::unordered_map<ByteView, std::unique_ptr<Key>> keys_;  // by stored key
+  // Keys, what they are called and the nodes that lead to them.
+  std::pmr::monotonic_buffer_resource memory_;
+  std::pmr::unordered_map<Name, Key*, NameHash> keys_{&memory_};
 };
 
 // Both zeros are equal to Redis: as scores they are stored as one.
