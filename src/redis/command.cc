@@ -31,6 +31,10 @@ constexpr Group groups[] = {
     {"server", server_commands},
     {"server", command_commands},
     {"server", config_commands},
+    {"server", debug_commands},
+    {"server", memory_commands},
+    {"server", operator_commands},
+    {"server", usage_commands},
     {"server", info_commands},
     {"transactions", transaction_commands},
 };

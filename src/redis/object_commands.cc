@@ -39,6 +39,8 @@ Result<Shape> shape_of(Call& call, const Key& key) {
   return shape;
 }
 
+}  // namespace
+
 Result<std::string_view> encoding_of(Call& call, const Key& key) {
   if (key.type() == RedisType::string) {
     if (parse_integer(key.text())) return "int";
@@ -58,6 +60,8 @@ Result<std::string_view> encoding_of(Call& call, const Key& key) {
     default: return "raw";
   }
 }
+
+namespace {
 
 // A key that does not exist has no answer.
 Result<const Key*> open_object(Call& call) {

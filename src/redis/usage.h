@@ -17,9 +17,11 @@ namespace trellis {
 
 struct Session;
 
-// By duration: bucket i has those of up to (1024 << i) ns.
+// By duration: bucket i has those of less than (1024 << i) ns. Their ends are those that Redis tells.
 inline constexpr size_t duration_buckets = 24;
-constexpr uint64_t bucket_end_ns(size_t bucket) { return uint64_t{1024} << bucket; }
+constexpr uint64_t bucket_end_ns(size_t bucket) {
+  return (uint64_t{1024} << bucket) + (uint64_t{8} << bucket) - 1;
+}
 
 struct CommandFigures {
   uint64_t calls = 0;
@@ -108,9 +110,6 @@ class Usage {
     return until_ms > now_ms && (is_write || !pauses_writes_only_);
   }
   uint64_t pause_until_ms() const { return pause_until_ms_; }
-
-  // DEBUG SET-ACTIVE-EXPIRE.
-  std::atomic<bool> expires_actively{true};
 
  private:
   struct alignas(64) Part {

@@ -24,7 +24,10 @@ class RespConnection final : public StreamConnection {
   void received(size_t bytes) override;
   void received_end() override { is_ended_ = true; }
   OutputQueue& output() override { return output_; }
-  void sent() override { take_commands(); }
+  void sent() override {
+    session_.output_bytes = output_.size();
+    take_commands();
+  }
   void refuse() override;
   void stop() override;
   void abandon() override;
