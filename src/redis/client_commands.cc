@@ -45,11 +45,10 @@ Status client_setinfo(AloneCall& call) {
   if (!is_name && !call.is_word(2, "lib-ver"))
     return reply_with(fmt::format("ERR Unrecognized option '{}'", shown(call.arg(2))));
   if (!is_printable(call.arg(3)))
-    return reply_with(fmt::format("ERR {} cannot contain spaces, newlines or special characters.",
-                                  call.arg(2)));
-  call.server.clients().change([&] {
-    (is_name ? call.session.library_name : call.session.library_version) = call.arg(3);
-  });
+    return reply_with(
+        fmt::format("ERR {} cannot contain spaces, newlines or special characters.", call.arg(2)));
+  call.server.clients().change(
+      [&] { (is_name ? call.session.library_name : call.session.library_version) = call.arg(3); });
   call.reply.ok();
   return {};
 }
@@ -85,6 +84,7 @@ Status client_no_touch(AloneCall& call) { return set_on_or_off(call, call.sessio
 std::string flags_of(const Session& session) {
   std::string flags;
   if (session.queued >= 0) flags += 'x';
+  if (session.is_held) flags += 'b';
   if (session.address.starts_with("unix:")) flags += 'U';
   if (session.no_evict) flags += 'e';
   if (session.no_touch) flags += 'T';
@@ -188,7 +188,8 @@ Status parse_kill_option(AloneCall& call, size_t i, KillFilter& filter) {
     filter.local_address = value;
   } else if (call.is_word(i, "user")) {
     filter.user = value;
-  } else if (call.is_word(i, "skipme") && (call.is_word(i + 1, "yes") || call.is_word(i + 1, "no"))) {
+  } else if (call.is_word(i, "skipme") &&
+             (call.is_word(i + 1, "yes") || call.is_word(i + 1, "no"))) {
     filter.skips_me = call.is_word(i + 1, "yes");
   } else {
     return syntax_error();
@@ -213,10 +214,8 @@ Status client_kill(AloneCall& call) {
     user_is_known = user_is_known || session.user == *filter.user;
     if (!filter.takes(session, me, call.now_ms)) return;
     killed++;
-    if (&session == &me)
-      me.closing = true;  // when this was answered
-    else
-      session.kill();
+    session.closing = true;  // the caller when this was answered
+    if (&session != &me) session.kill();
   });
   if (!user_is_known) return reply_with(fmt::format("ERR No such user '{}'", shown(*filter.user)));
   if (!by_address)
@@ -229,14 +228,15 @@ Status client_kill(AloneCall& call) {
 }
 
 Status client_pause(AloneCall& call) {
+  if (call.count() > 4) return wrong_subcommand(call);
   const auto timeout_ms = parse_integer(call.arg(2));
-  if (call.count() > 4) return syntax_error();
   const bool writes_only = call.count() == 4 && call.is_word(3, "write");
   if (call.count() == 4 && !writes_only && !call.is_word(3, "all"))
     return reply_with("ERR CLIENT PAUSE mode must be WRITE or ALL");
   if (!timeout_ms) return reply_with("ERR timeout is not an integer or out of range");
   if (*timeout_ms < 0) return reply_with("ERR timeout is negative");
-  const auto end_ms = std::min<uint64_t>(static_cast<uint64_t>(*timeout_ms), INT64_MAX - call.now_ms);
+  const auto end_ms =
+      std::min<uint64_t>(static_cast<uint64_t>(*timeout_ms), INT64_MAX - call.now_ms);
   call.session.usage->pause(call.now_ms + end_ms, writes_only, call.now_ms);
   call.reply.ok();
   return {};
@@ -251,7 +251,7 @@ Status client_unpause(AloneCall& call) {
 
 // Nobody is ever blocked.
 Status client_unblock(AloneCall& call) {
-  if (call.count() > 4) return syntax_error();
+  if (call.count() > 4) return wrong_subcommand(call);
   if (call.count() == 4 && !call.is_word(3, "timeout") && !call.is_word(3, "error"))
     return reply_with("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
   TRY(call.integer(2));

@@ -29,7 +29,8 @@ void Clients::remove(Session& session) {
 void Clients::for_each(KeyspaceId keyspace, FunctionRef<void(Session& session)> visit) {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, session] : sessions_)
-    if (session->tenant != nullptr && session->tenant->id() == keyspace) visit(*session);
+    if (!session->closing && session->tenant != nullptr && session->tenant->id() == keyspace)
+      visit(*session);
 }
 
 bool Clients::hold(Session& session, bool is_write) {

@@ -28,7 +28,8 @@ class Clients {
     const std::lock_guard lock(mutex_);
     fn();
   }
-  // All of that keyspace, the oldest first, which neither change nor go meanwhile.
+  // All of that keyspace but those that close, the oldest first, which neither change nor go
+  // meanwhile.
   void for_each(KeyspaceId keyspace, FunctionRef<void(Session& session)> visit);
 
   // The session's next command waits for the end of a pause. False: it is over already.

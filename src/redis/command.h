@@ -117,7 +117,9 @@ std::span<const Command> transaction_commands();
 std::span<const Command> command_commands();
 std::span<const Command> debug_commands();
 std::span<const Command> memory_commands();
+std::span<const Command> keys_commands();  // in the file of server_commands
 std::span<const Command> operator_commands();
+std::span<const Command> cluster_commands();  // in the file of operator_commands
 std::span<const Command> usage_commands();
 std::span<const Command> config_commands();
 std::span<const Command> info_commands();

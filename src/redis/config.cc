@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "redis/call.h"
 #include "redis/glob.h"
@@ -14,10 +15,10 @@ namespace {
 enum class Kind : uint8_t {
   text,
   yes_no,
-  number,  // from min to max
-  bytes,   // 100, 1k (1000), 1kb (1024), 2mb, 3gb
-  word,    // one of words
-  save,    // pairs of seconds and changes
+  number,     // from min to max
+  bytes,      // 100, 1k (1000), 1kb (1024), 2mb, 3gb
+  word,       // one of words
+  save,       // pairs of seconds and changes
   fixed,      // no client may change it
   of_server,  // nor this, which a setting of ours decides: words names its flag
 };
@@ -47,12 +48,13 @@ constexpr Setting settings[] = {
     {"auto-aof-rewrite-percentage", "100", Kind::number},
     {"bind", "", Kind::of_server, "--resp"},
     {"busy-reply-threshold", "5000", Kind::number},
-    {"client-output-buffer-limit", "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60", Kind::text},
+    {"client-output-buffer-limit",
+     "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60", Kind::text},
     {"client-query-buffer-limit", "1073741824", Kind::bytes},
     {"cluster-enabled", "no", Kind::fixed},
     {"databases", "16", Kind::fixed},
     {"dbfilename", "dump.rdb", Kind::text},
-    {"dir", "", Kind::of_server, "--data"},
+    {"dir", "", Kind::fixed},
     {"dynamic-hz", "yes", Kind::yes_no},
     {"enable-debug-command", "local", Kind::fixed},
     {"hash-max-listpack-entries", "512", Kind::number, {}, 0, INT64_MAX},
@@ -82,7 +84,9 @@ constexpr Setting settings[] = {
     {"maxmemory", "0", Kind::bytes},
     {"maxmemory-clients", "0", Kind::bytes},
     {"maxmemory-eviction-tenacity", "10", Kind::number, {}, 0, 100},
-    {"maxmemory-policy", "noeviction", Kind::word, "volatile-lru, volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction"},
+    {"maxmemory-policy", "noeviction", Kind::word,
+     "volatile-lru, volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, "
+     "allkeys-random, noeviction"},
     {"maxmemory-samples", "5", Kind::number, {}, 1, 64},
     {"min-replicas-max-lag", "10", Kind::number},
     {"min-replicas-to-write", "0", Kind::number},
@@ -150,7 +154,7 @@ std::optional<int64_t> parse_bytes(ByteView text) {
     int64_t bytes;
   };
   constexpr Unit units[] = {
-      {"", 1},       {"b", 1},           {"k", 1'000},           {"kb", 1 << 10},
+      {"", 1},          {"b", 1},        {"k", 1'000},         {"kb", 1 << 10},
       {"m", 1'000'000}, {"mb", 1 << 20}, {"g", 1'000'000'000}, {"gb", 1 << 30},
   };
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -182,14 +186,15 @@ bool is_one_of(std::string_view words, ByteView text) {
   return false;
 }
 
-// As it is stored; or what is wrong with it.
-Result<std::string> checked(const Setting& setting, ByteView text) {
+Error wrong_change(std::string_view name, std::string_view what) {
+  return reply_with(fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}",
+                                shown(name), what));
+}
+
+// As it is stored; or what is wrong with it. `name` may be an old one.
+Result<std::string> checked(const Setting& setting, std::string_view name, ByteView text) {
   constexpr size_t value_bytes_max = 4'096;
-  const auto wrong = [&](std::string_view what) {
-    return reply_with(
-        fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}", setting.name,
-                    what));
-  };
+  const auto wrong = [&](std::string_view what) { return wrong_change(name, what); };
   if (text.size() > value_bytes_max) return wrong("argument is too long");
   switch (setting.kind) {
     case Kind::yes_no:
@@ -200,8 +205,8 @@ Result<std::string> checked(const Setting& setting, ByteView text) {
       const auto number = parse_integer(text);
       if (!number) return wrong("argument couldn't be parsed into an integer");
       if (*number < setting.min || *number > setting.max)
-        return wrong(fmt::format("argument must be between {} and {} inclusive", setting.min,
-                                 setting.max));
+        return wrong(
+            fmt::format("argument must be between {} and {} inclusive", setting.min, setting.max));
       return std::string(text);
     }
     case Kind::bytes: {
@@ -211,18 +216,17 @@ Result<std::string> checked(const Setting& setting, ByteView text) {
     }
     case Kind::word:
       if (!is_one_of(setting.words, text))
-        return wrong(
-            fmt::format("argument(s) must be one of the following: {}", setting.words));
+        return wrong(fmt::format("argument(s) must be one of the following: {}", setting.words));
       return small(text);
     case Kind::save:
       if (!is_save(text)) return wrong("Invalid save parameters");
       return std::string(text);
     case Kind::fixed: return wrong("can't set immutable config");
     case Kind::of_server:
-      return wrong(setting.words.empty()
-                       ? "it is the whole server's"
-                       : fmt::format("it is the whole server's: see trellis serve {}",
-                                     setting.words));
+      return wrong(
+          setting.words.empty()
+              ? "it is the whole server's"
+              : fmt::format("it is the whole server's: see trellis serve {}", setting.words));
     case Kind::text: break;
   }
   return std::string(text);
@@ -258,29 +262,30 @@ void RedisConfig::get(
     KeyspaceId keyspace, ByteView pattern,
     FunctionRef<void(std::string_view name, std::string_view value)> visit) const {
   const std::string wanted = small(pattern);
+  const bool is_name = pattern.find_first_of("*?[") == ByteView::npos;  // which is told as it came
   const std::lock_guard lock(mutex_);
   for (const Setting& setting : settings) {
     if (!glob_matches(wanted, setting.name)) continue;
     const Setting& real = *find_setting(setting.name);
-    visit(setting.name, value_of(keyspace, real.name, real.default_value));
+    visit(is_name ? pattern : setting.name, value_of(keyspace, real.name, real.default_value));
   }
 }
 
 Status RedisConfig::set(KeyspaceId keyspace, std::span<const Change> changes) {
   Values next;
-  for (const auto& [name, text] : changes) {
-    const Setting* setting = find_setting(small(name));
+  std::set<std::string> names;
+  for (const auto& [given, text] : changes) {
+    const std::string name = small(given);
+    const Setting* setting = find_setting(name);
     if (setting == nullptr)
       return reply_with(fmt::format(
-          "ERR Unknown option or number of arguments for CONFIG SET - '{}'", shown(name)));
+          "ERR Unknown option or number of arguments for CONFIG SET - '{}'", shown(given)));
+    if (!names.insert(name).second) return wrong_change(given, "duplicate parameter");
     // Who sets what is so is not refused.
     if (setting->kind == Kind::of_server && text == value(keyspace, setting->name)) continue;
-    if (next.contains(setting->name))
-      return reply_with(fmt::format(
-          "ERR CONFIG SET failed (possibly related to argument '{}') - duplicate parameter",
-          setting->name));
-    TRY_ASSIGN(std::string checked_text, checked(*setting, text));
-    next.emplace(setting->name, std::move(checked_text));
+    Result<std::string> checked_text = checked(*setting, name, text);
+    if (!checked_text) return std::move(checked_text).error();
+    next.insert_or_assign(std::string(setting->name), std::move(*checked_text));
   }
   const std::lock_guard lock(mutex_);
   Values& values = values_[keyspace];

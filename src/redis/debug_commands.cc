@@ -64,20 +64,19 @@ Scope scope_of(const AloneCall& call, std::span<const Bytes> names, uint32_t dat
 
 Status debug_object(AloneCall& call) {
   const Bytes names[] = {Bytes(call.arg(2))};
-  return transact_alone(call, scope_of(call, names, call.session.database), Access::read,
-                        [](Call& inner) -> Status {
-                          TRY_ASSIGN(const Key* const key, inner.open(2));
-                          if (!key->exists()) return no_such_key();
-                          TRY_ASSIGN(const std::string_view encoding, encoding_of(inner, *key));
-                          TRY_ASSIGN(const RdbValue value, read_value(inner, *key));
-                          constexpr size_t seal_bytes = 11;  // the type, and what DUMP adds
-                          inner.reply.simple(fmt::format(
-                              "Value at:0x{:x} refcount:1 encoding:{} serializedlength:{} lru:0 "
-                              "lru_seconds_idle:0",
-                              key->version(), encoding,
-                              write_rdb_payload(value).size() - seal_bytes));
-                          return {};
-                        });
+  return transact_alone(
+      call, scope_of(call, names, call.session.database), Access::read, [](Call& inner) -> Status {
+        TRY_ASSIGN(const Key* const key, inner.open(2));
+        if (!key->exists()) return no_such_key();
+        TRY_ASSIGN(const std::string_view encoding, encoding_of(inner, *key));
+        TRY_ASSIGN(const RdbValue value, read_value(inner, *key));
+        constexpr size_t seal_bytes = 11;  // the type, and what DUMP adds
+        inner.reply.simple(
+            fmt::format("Value at:0x{:x} refcount:1 encoding:{} serializedlength:{} lru:0 "
+                        "lru_seconds_idle:0",
+                        key->version(), encoding, write_rdb_payload(value).size() - seal_bytes));
+        return {};
+      });
 }
 
 constexpr size_t digest_bytes = 20;  // as many as Redis shows
@@ -120,7 +119,7 @@ Status debug_digest_value(AloneCall& call) {
                             if (key->exists()) {
                               TRY_ASSIGN(digest, value_digest(inner, *key));
                             }
-                            inner.reply.bulk(digest_text(digest));
+                            inner.reply.simple(digest_text(digest));
                           }
                           return {};
                         });
@@ -130,17 +129,17 @@ Status debug_digest_value(AloneCall& call) {
 Status add_keys(AloneCall& call, uint32_t database, const std::vector<Bytes>& names,
                 Bytes& digest) {
   Bytes page;
-  TRY(transact_alone(call, scope_of(call, names, database), Access::read,
-                     [&](Call& inner) -> Status {
-                       page = no_digest();
-                       for (const Bytes& name : names) {
-                         TRY_ASSIGN(const Key* const key, inner.keys.open(database, name));
-                         if (!key->exists()) continue;
-                         TRY_ASSIGN(const Bytes value, value_digest(inner, *key));
-                         add_in_any_order(page, fmt::format("{} ", database) + sha256(name) + value);
-                       }
-                       return {};
-                     }));
+  TRY(transact_alone(
+      call, scope_of(call, names, database), Access::read, [&](Call& inner) -> Status {
+        page = no_digest();
+        for (const Bytes& name : names) {
+          TRY_ASSIGN(const Key* const key, inner.keys.open(database, name));
+          if (!key->exists()) continue;
+          TRY_ASSIGN(const Bytes value, value_digest(inner, *key));
+          add_in_any_order(page, fmt::format("{} ", database) + sha256(name) + value);
+        }
+        return {};
+      }));
   for (size_t i = 0; i < digest.size(); i++) digest[i] = static_cast<char>(digest[i] ^ page[i]);
   return {};
 }
@@ -307,9 +306,7 @@ Status debug(AloneCall& call) {
   for (const Command& sub : subcommands)
     if (call.is_word(1, sub.name) && arity_fits(sub, call.count()))
       return sub.handler.run_alone(call);
-  return reply_with(
-      fmt::format("ERR unknown subcommand or wrong number of arguments for '{}'. Try DEBUG HELP.",
-                  shown(call.arg(1), 128)));
+  return wrong_subcommand(call);
 }
 
 const Command table[] = {

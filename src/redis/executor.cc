@@ -122,8 +122,7 @@ Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys
   handlers_began_us_ = clock.monotonic_us();
   for (const Element& element : elements_) {
     Reply reply(replies_, element.session->protocol);
-    Call call{*element.command, element.args,     reply,   keys,
-              *element.session, server_,          lookups_};
+    Call call{*element.command, element.args, reply, keys, *element.session, server_, lookups_};
     const size_t mark = reply.mark();
     if (Status status = element.command->handler.run(call); !status) {
       if (status.error().reason != reply_error) return status;
@@ -312,6 +311,9 @@ void Executor::run(std::span<const Request> requests) {
     if (is_new) queues.push_back({request.session, {}});
     queues[at->second].requests.push_back(&request);
   }
+  const uint64_t now_ms = server_.map().clock.unix_ms();
+  for (const Queue& queue : queues)
+    queue.session->active_ms.store(now_ms, std::memory_order_relaxed);
   for (;;) {
     std::vector<Planned> together;
     for (Queue& queue : queues) run_ready(queue, together);
@@ -323,11 +325,9 @@ void Executor::run(std::span<const Request> requests) {
     });
     run_together(together);
   }
-  const uint64_t now_ms = server_.map().clock.unix_ms();
   for (const Queue& queue : queues) {
     Session& session = *queue.session;
     session.commands_done = queue.next;
-    session.active_ms.store(now_ms, std::memory_order_relaxed);
     session.queued.store(session.in_multi ? static_cast<int64_t>(session.queue.size()) : -1,
                          std::memory_order_relaxed);
   }

@@ -7,6 +7,9 @@ namespace trellis {
 
 void reply_help(Reply& reply, std::string_view container, std::span<const Command> subcommands);
 
+// ERR unknown subcommand or wrong number of arguments for '...'. Try ... HELP.
+Error wrong_subcommand(const AloneCall& call);
+
 // The handler of HELP.
 Status container_help(AloneCall& call);
 constexpr Command help_entry(std::string_view container, std::string_view since) {

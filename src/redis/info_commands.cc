@@ -263,8 +263,8 @@ double percentile_us(const CommandFigures& figures, double percent) {
 
 Result<std::string> latencystats_section(AloneCall& call) {
   Lines lines("Latencystats");
-  const std::string wanted = call.server.config().value(call.session.tenant->id(),
-                                                        "latency-tracking-info-percentiles");
+  const std::string wanted =
+      call.server.config().value(call.session.tenant->id(), "latency-tracking-info-percentiles");
   for (const auto& [name, of] : by_name(call)) {
     if (of.calls == 0) continue;
     std::string text;
@@ -274,8 +274,8 @@ Result<std::string> latencystats_section(AloneCall& call) {
       at = end + 1;
       const auto number = parse_double(percent);
       if (!number) continue;
-      text += fmt::format("{}p{}={:.3f}", text.empty() ? "" : ",", percent,
-                          percentile_us(of, *number));
+      text +=
+          fmt::format("{}p{}={:.3f}", text.empty() ? "" : ",", percent, percentile_us(of, *number));
     }
     lines.add("latency_percentiles_usec_" + name, text);
   }
@@ -301,25 +301,25 @@ Result<std::array<Expiring, databases_max>> count_expiring(AloneCall& call) {
   std::optional<Bytes> begin = encode(GarbageKey{keyspace, 0, Model::catalog, {}});
   const Bytes end = encode(GarbageKey{keyspace, UINT64_MAX, Model::catalog, {}});
   for (size_t seen = 0; begin && seen < notes_max;) {
-    TRY_ASSIGN(ScanPage page,
-               call.server.map().engine.scan(
-                   {.begin = *begin, .end = end, .entries_max = 4'096},
-                   [&](ByteView key, ByteView) {
-                     seen++;
-                     const auto note = decode<GarbageKey>(key);
-                     if (!note || note->model != Model::redis) return Visit::go_on;
-                     const auto garbage = decode_redis_garbage(note->target);
-                     if (!garbage || !garbage->is_expiry || garbage->database >= databases_max)
-                       return Visit::go_on;
-                     Expiring& expiring = found[garbage->database];
-                     if (note->due_ms <= call.now_ms) {
-                       expiring.due++;
-                     } else {
-                       expiring.later++;
-                       expiring.ttl_ms += static_cast<double>(note->due_ms - call.now_ms);
-                     }
-                     return Visit::go_on;
-                   }));
+    TRY_ASSIGN(
+        ScanPage page,
+        call.server.map().engine.scan(
+            {.begin = *begin, .end = end, .entries_max = 4'096}, [&](ByteView key, ByteView) {
+              seen++;
+              const auto note = decode<GarbageKey>(key);
+              if (!note || note->model != Model::redis) return Visit::go_on;
+              const auto garbage = decode_redis_garbage(note->target);
+              if (!garbage || !garbage->is_expiry || garbage->database >= databases_max)
+                return Visit::go_on;
+              Expiring& expiring = found[garbage->database];
+              if (note->due_ms <= call.now_ms) {
+                expiring.due++;
+              } else {
+                expiring.later++;
+                expiring.ttl_ms += static_cast<double>(note->due_ms - call.now_ms);
+              }
+              return Visit::go_on;
+            }));
     begin = std::move(page.resume);
   }
   return found;
@@ -338,9 +338,8 @@ Result<std::string> keyspace_section(AloneCall& call) {
     const int64_t keys = decode_counter_value(value.bytes()).value_or(0) - of.due;
     if (keys <= 0) continue;
     const double ttl_ms = of.later == 0 ? 0 : of.ttl_ms / static_cast<double>(of.later);
-    lines.add(fmt::format("db{}", database),
-              fmt::format("keys={},expires={},avg_ttl={}", keys, of.later,
-                          static_cast<uint64_t>(ttl_ms)));
+    lines.add(fmt::format("db{}", database), fmt::format("keys={},expires={},avg_ttl={}", keys,
+                                                         of.later, static_cast<uint64_t>(ttl_ms)));
   }
   return lines.text();
 }

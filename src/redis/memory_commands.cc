@@ -1,5 +1,5 @@
-// MEMORY: what keys take. Values are on disk: what is told is what they have there, and what of that
-// is in memory is the cache's matter, which all keyspaces share.
+// MEMORY: what keys take. Values are on disk: what is told is what they have there, and what of
+// that is in memory is the cache's matter, which all keyspaces share.
 #include <fmt/format.h>
 
 #include "redis/call.h"
@@ -28,9 +28,18 @@ Result<uint64_t> record_bytes(Call& call, const Key& key, uint64_t samples) {
                                static_cast<double>(std::max(seen, key.size())));
 }
 
+// Of the record of the key itself, without a string's text.
+uint64_t head_bytes(RedisType type) {
+  constexpr uint64_t flags_and_expiry_bytes = 9;
+  constexpr uint64_t version_and_size_bytes = 16;
+  constexpr uint64_t ends_bytes = 16;
+  if (type == RedisType::string) return flags_and_expiry_bytes;
+  return flags_and_expiry_bytes + version_and_size_bytes +
+         (type == RedisType::list ? ends_bytes : 0);
+}
+
 Status memory_usage(Call& call) {
   constexpr uint64_t samples_by_default = 5;
-  constexpr uint64_t metadata_bytes = 32;
   uint64_t samples = samples_by_default;
   for (size_t i = 3; i < call.count(); i += 2) {
     if (!call.is_word(i, "samples") || i + 1 == call.count()) return syntax_error();
@@ -43,7 +52,7 @@ Status memory_usage(Call& call) {
     call.reply.null();
     return {};
   }
-  uint64_t bytes = key->stored_key().size() + metadata_bytes;
+  uint64_t bytes = key->stored_key().size() + head_bytes(key->type());
   if (key->type() == RedisType::string) {
     bytes += key->text().size();
   } else {

@@ -57,14 +57,15 @@ struct Session {
 
   std::atomic<uint32_t> database = 0;
   std::atomic<int> protocol = 2;
-  bool closing = false;     // after what is to be sent; what it asked for behind that is not run
+  // After what is to be sent; what it asked for behind that is not run. Others set it by Clients.
+  std::atomic<bool> closing = false;
   bool no_reply = false;    // CLIENT REPLY OFF
   bool skip_reply = false;  // CLIENT REPLY SKIP: of the next command
   bool skips_this = false;  // of the one that runs
   std::atomic<bool> no_evict = false;
   std::atomic<bool> no_touch = false;
 
-  size_t commands_done = 0;  // of those that were given to the executor, by its last run
+  size_t commands_done = 0;           // of those that were given to the executor, by its last run
   std::atomic<bool> is_held = false;  // the first of the others waits for the end of a pause
   bool held_write = false;
 

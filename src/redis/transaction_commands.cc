@@ -138,7 +138,13 @@ Status exec(AloneCall& call) {
 constexpr uint32_t plain = noscript | loading | stale | fast | allow_busy;
 const Command table[] = {
     {"discard", 1, plain, {}, discard, "2.0.0", "Forgets what MULTI has queued."},
-    {"exec", 1, noscript | loading | stale | skip_slowlog, {}, exec, "1.2.0", "Runs what MULTI has queued."},
+    {"exec",
+     1,
+     noscript | loading | stale | skip_slowlog,
+     {},
+     exec,
+     "1.2.0",
+     "Runs what MULTI has queued."},
     {"multi", 1, plain, {}, multi, "1.2.0", "Queues the commands that follow, for EXEC."},
     {"unwatch", 1, plain, {}, unwatch, "2.2.0", "Forgets what is watched."},
     {"watch",

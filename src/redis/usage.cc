@@ -13,7 +13,8 @@ namespace {
 constexpr size_t slow_args_max = 32;
 constexpr size_t slow_arg_bytes_max = 128;
 constexpr size_t latency_samples_max = 160;
-constexpr size_t error_kinds_max = 128;  // handlers make them, but one may repeat what a client said
+constexpr size_t error_kinds_max =
+    128;  // handlers make them, but one may repeat what a client said
 
 // Which of the arguments nobody may read later.
 bool is_secret(const Command& command, Args args, size_t i) {
@@ -123,8 +124,8 @@ void Usage::note(const Session& session, const Command& command, Args args, uint
   const bool is_slow = slow_us >= 0 && us >= static_cast<uint64_t>(slow_us);
   const std::lock_guard lock(mutex_);
   if (is_slow && !command.has(command_flag::skip_slowlog)) {
-    slow_.push_front({slow_ids_++, unix_s, us, noted_args(command, args), session.address,
-                      session.name});
+    slow_.push_front(
+        {slow_ids_++, unix_s, us, noted_args(command, args), session.address, session.name});
     while (slow_.size() > slow_max_) slow_.pop_back();
   }
   const uint64_t ms = us / 1'000;

@@ -17,7 +17,8 @@ namespace trellis {
 
 struct Session;
 
-// By duration: bucket i has those of less than (1024 << i) ns. Their ends are those that Redis tells.
+// By duration: bucket i has those of less than (1024 << i) ns. Their ends are those that Redis
+// tells.
 inline constexpr size_t duration_buckets = 24;
 constexpr uint64_t bucket_end_ns(size_t bucket) {
   return (uint64_t{1024} << bucket) + (uint64_t{8} << bucket) - 1;

@@ -17,11 +17,7 @@ using namespace command_flag;
 
 Status slowlog_get(AloneCall& call) {
   constexpr int64_t count_by_default = 10;
-  if (call.count() > 3)
-    return reply_with(
-        fmt::format("ERR unknown subcommand or wrong number of arguments for '{}'. Try SLOWLOG "
-                    "HELP.",
-                    shown(call.arg(1), 128)));
+  if (call.count() > 3) return wrong_subcommand(call);
   const auto count = call.count() == 3 ? parse_integer(call.arg(2)) : count_by_default;
   if (!count || *count < -1) return reply_with("ERR count should be greater than or equal to -1");
   const std::vector<SlowCommand> commands =
@@ -97,9 +93,8 @@ struct Extremes {
   uint64_t high_ms;
 };
 Extremes extremes_of(const Samples& samples) {
-  const auto [low, high] =
-      std::minmax_element(samples.begin(), samples.end(),
-                          [](const auto& a, const auto& b) { return a.ms < b.ms; });
+  const auto [low, high] = std::minmax_element(
+      samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.ms < b.ms; });
   return {low->ms, high->ms};
 }
 
@@ -117,8 +112,7 @@ Status latency_graph(AloneCall& call) {
   const auto events = call.session.usage->latency_events();
   const auto found = events.find(call.arg(2));
   if (found == events.end())
-    return reply_with(
-        fmt::format("ERR No samples available for event '{}'", shown(call.arg(2))));
+    return reply_with(fmt::format("ERR No samples available for event '{}'", shown(call.arg(2))));
   const Samples& samples = found->second.samples;
   const Extremes extremes = extremes_of(samples);
   const uint64_t range = std::max<uint64_t>(extremes.high_ms - extremes.low_ms, 1);
@@ -160,8 +154,9 @@ Status latency_doctor(AloneCall& call) {
         "No latency events. They are noted from so many milliseconds on: CONFIG SET "
         "latency-monitor-threshold <milliseconds>; 0 notes none.\n";
   else
-    text += "See which commands they were with SLOWLOG GET, and how they are spread with LATENCY "
-            "HISTOGRAM.\n";
+    text +=
+        "See which commands they were with SLOWLOG GET, and how they are spread with LATENCY "
+        "HISTOGRAM.\n";
   call.reply.verbatim(text);
   return {};
 }

@@ -60,10 +60,10 @@ class RespConnection final : public StreamConnection {
   OutputQueue output_;
   bool is_ended_ = false;
   bool is_stopping_ = false;
-  bool is_killed_ = false;  // what is to be sent need not be
+  bool is_killed_ = false;   // what is to be sent need not be
   bool is_waiting_ = false;  // a pause holds commands_
-  bool has_more_ = false;  // to parse, when the output has gone
-  std::string failure_;    // the input makes no sense from here on
+  bool has_more_ = false;    // to parse, when the output has gone
+  std::string failure_;      // the input makes no sense from here on
 };
 
 // One loop's connections, and the executor that they share.
@@ -122,7 +122,7 @@ void RespConnection::stop() {
 }
 
 void RespConnection::killed() {
-  is_killed_ = session_.closing = true;
+  is_killed_ = true;
   go_on();
 }
 
@@ -188,7 +188,8 @@ void RespConnection::add_requests(std::vector<Request>& requests) {
 }
 
 void RespConnection::has_run() {
-  commands_.erase(commands_.begin(), commands_.begin() + static_cast<ptrdiff_t>(session_.commands_done));
+  commands_.erase(commands_.begin(),
+                  commands_.begin() + static_cast<ptrdiff_t>(session_.commands_done));
   is_waiting_ = !commands_.empty();
   if (session_.usage != nullptr)
     session_.usage->count([&](UsageFigures& figures) {

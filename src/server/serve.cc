@@ -160,7 +160,6 @@ void tell_settings(const Settings& settings, uint16_t resp_port, RedisConfig& co
   config.set_fact("bind", settings.resp.host);
   config.set_fact("port", std::to_string(resp_port));
   config.set_fact("maxclients", std::to_string(StreamServerOptions().connections_max));
-  config.set_fact("dir", settings.engine == EngineChoice::memory ? "" : settings.data);
   const bool syncs = settings.durability != DurabilityChoice::off;
   const bool always = settings.durability == DurabilityChoice::always;
   config.set_fact("appendfsync", always ? "always" : syncs ? "everysec" : "no");
