@@ -23,15 +23,15 @@ constexpr FlagName flag_names[] = {
     {denyoom, "denyoom"},
     {admin, "admin"},
     {noscript, "noscript"},
-    {fast, "fast"},
     {loading, "loading"},
     {stale, "stale"},
+    {skip_slowlog, "skip_slowlog"},
+    {fast, "fast"},
     {no_auth, "no_auth"},
+    {no_async_loading, "no_async_loading"},
     {no_multi, "no_multi"},
     {movablekeys, "movablekeys"},
-    {skip_slowlog, "skip_slowlog"},
     {allow_busy, "allow_busy"},
-    {no_async_loading, "no_async_loading"},
 };
 
 void reply_flags(Reply& reply, const Command& command) {
@@ -71,7 +71,7 @@ void reply_spec(Reply& reply, std::string_view type, Numbers numbers) {
 
 void reply_key_specs(Reply& reply, const Command& command) {
   const std::vector<KeySpec> specs = key_specs(command);
-  reply.array(specs.size());
+  reply.set(specs.size());
   for (const KeySpec& spec : specs) {
     const bool is_unknown = spec.find == KeySpec::Find::unknown;
     reply.map(3);
@@ -105,7 +105,7 @@ void reply_info(Reply& reply, const Command& command) {
   reply.set(told.size());
   for (const std::string_view tip : told) reply.bulk(tip);
   reply_key_specs(reply, command);
-  reply.array(command.subcommands.size());
+  reply.set(command.subcommands.size());
   for (const Command& sub : command.subcommands) reply_info(reply, sub);
 }
 

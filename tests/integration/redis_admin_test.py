@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What operators do over Redis's protocol: tenants apart from each other, and beside redis-server."""
+"""What operators do over Redis's protocol: tenant by tenant, and beside redis-server."""
 import json
 import sys
 import threading
@@ -73,7 +73,7 @@ class Admin(TrellisTest):
         return client
 
     def tenants(self, server):
-        """An admin and a writer of each of the keyspaces `one` and `two`, and the server's admin."""
+        """An admin and a writer of both keyspaces, `one` and `two`, and the server's admin."""
         secret = (self.folder / "admin").read_text().strip()
 
         def run(*arguments):
@@ -196,6 +196,14 @@ class Admin(TrellisTest):
                 if name in ARITY_OF_7_2:
                     ours[name].pop("arity"), theirs[name].pop("arity")
                 self.assertEqual(ours[name], theirs[name], name)
+            # Byte for byte too, where neither notes nor the order of subcommands are in the way.
+            one, other = self.client(server.resp), self.client(redis.text)
+            for client in (one, other):
+                client.call(b"HELLO", b"3")
+            for name in (b"get", b"zunionstore", b"config|set", b"shutdown", b"exec", b"hello",
+                         b"none"):
+                self.assertEqual(one.call(b"COMMAND", b"INFO", name),
+                                 other.call(b"COMMAND", b"INFO", name))
             docs = pairs(self.client(server.resp).say("COMMAND", "DOCS"))
             self.assertEqual(set(docs), {name for name in ours if "|" not in name})
             theirs = pairs(self.client(redis.text).say("COMMAND", "DOCS"))

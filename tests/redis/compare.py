@@ -15,6 +15,12 @@ LEGITIMATE = {
         "how a value is stored, shared and how recently it was used is the server's own matter"),
     b"MEMORY": (lambda args: args[1:2] and args[1].upper() == b"USAGE",
                 "what a key takes, and where, is the server's own matter"),
+    b"COMMAND": (lambda args: len(args) < 3 or args[1].upper() == b"LIST",
+                 "there are fewer commands; those that both have are compared by a test of its own"),
+    b"CONFIG": (lambda args: any(b"*" in arg or b"?" in arg or b"[" in arg for arg in args[2:]),
+                "there are fewer settings"),
+    b"SLOWLOG": (lambda args: args[1:2] and args[1].upper() in (b"GET", b"LEN"),
+                 "what is slow is not the same"),
     b"DUMP": (lambda args: True,
               "payloads may differ in encoding and order; @RESTORE restores each on both sides"),
 }
