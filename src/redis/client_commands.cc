@@ -19,6 +19,17 @@ bool is_printable(ByteView text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '!' && c <= '~'; });
 }
 
+// What is kept for as long as the connection is.
+Status check_text(std::string_view what, ByteView text) {
+  constexpr size_t bytes_max = 1'024;
+  if (!is_printable(text))
+    return reply_with(
+        fmt::format("ERR {} cannot contain spaces, newlines or special characters.", what));
+  if (text.size() > bytes_max)
+    return reply_with(fmt::format("ERR {} cannot be longer than {} bytes.", what, bytes_max));
+  return {};
+}
+
 // --- about this one ---
 
 Status client_id(AloneCall& call) {
@@ -44,9 +55,7 @@ Status client_setinfo(AloneCall& call) {
   const bool is_name = call.is_word(2, "lib-name");
   if (!is_name && !call.is_word(2, "lib-ver"))
     return reply_with(fmt::format("ERR Unrecognized option '{}'", shown(call.arg(2))));
-  if (!is_printable(call.arg(3)))
-    return reply_with(
-        fmt::format("ERR {} cannot contain spaces, newlines or special characters.", call.arg(2)));
+  TRY(check_text(call.arg(2), call.arg(3)));
   call.server.clients().change(
       [&] { (is_name ? call.session.library_name : call.session.library_version) = call.arg(3); });
   call.reply.ok();
@@ -301,8 +310,7 @@ const Command table[] = {
 }  // namespace
 
 Status set_client_name(AloneCall& call, ByteView name) {
-  if (!is_printable(name))
-    return reply_with("ERR Client names cannot contain spaces, newlines or special characters.");
+  TRY(check_text("Client names", name));
   call.server.clients().change([&] { call.session.name = name; });
   return {};
 }

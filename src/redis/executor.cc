@@ -23,7 +23,7 @@ constexpr size_t elements_max = 1'024;
 
 bool is_queued_in_multi(const Command& command) {
   for (const std::string_view name : {"exec", "discard", "multi", "watch", "quit", "reset"})
-    if (command.name == name) return false;
+    if (command.container.empty() && command.name == name) return false;
   return true;
 }
 
@@ -59,7 +59,7 @@ void record_alone(const Session& session, const Command& command, Args args, uin
                   uint64_t unix_ms, std::string_view error) {
   if (session.usage == nullptr) return;
   session.usage->count([&](UsageFigures& figures) {
-    figures.ran(command, us, !error.empty());
+    figures.commands[&command].ran(us, !error.empty());
     if (!error.empty()) figures.error(error);
   });
   if (session.usage->is_notable(us))
@@ -150,9 +150,13 @@ void RedisTransaction::record() {
     figures.hits += lookups_.hits;
     figures.misses += lookups_.misses;
     auto error = errors_.begin();
+    CommandFigures* of_command = nullptr;
     for (size_t i = 0; i < elements_.size(); i++) {
       const bool failed = error != errors_.end() && error->first == i;
-      figures.ran(*elements_[i].command, us_of(i), failed);
+      // Most batches are of one command.
+      if (i == 0 || elements_[i].command != elements_[i - 1].command)
+        of_command = &figures.commands[elements_[i].command];
+      of_command->ran(us_of(i), failed);
       if (failed) figures.error((error++)->second);
     }
   });
@@ -251,7 +255,7 @@ void Executor::run_alone(const Request& request, const Command& command) {
     reply.error(error);
   }
   record_alone(session, command, request.args, clock.monotonic_us() - began_us, call.now_ms, error);
-  if (session.no_reply || session.skips_this) request.out->resize(before);
+  if (is_muted(session)) request.out->resize(before);
 }
 
 // Each on its own if together they are refused, which may be the fault of only one of them.
@@ -338,20 +342,20 @@ void Executor::run_ready(Queue& queue, std::vector<Planned>& together) {
   Session& session = *queue.session;
   bool is_waiting = false;  // has commands in `together`: what follows must not overtake them
   for (; queue.next < queue.requests.size() && !queue.is_held; queue.next++) {
-    if (session.closing) continue;
+    if (session.closing && !within_exec_) continue;
     const Request& request = *queue.requests[queue.next];
     if (is_waiting && !joins(request)) return;
     queue.is_held = is_held(request);
     if (queue.is_held) return;
-    session.skips_this = std::exchange(session.skip_reply, false);
+    if (!within_exec_) session.skips_this = std::exchange(session.skip_reply, false);
     const size_t before = request.out->size();
     const Command* command = plan(request, is_waiting);
     if (command == nullptr) {
-      if (session.no_reply || session.skips_this) request.out->resize(before);
+      if (is_muted(session)) request.out->resize(before);
     } else if (command->handler.run_alone != nullptr) {
       run_alone(request, *command);
     } else {
-      together.push_back({&request, command, session.no_reply || session.skips_this});
+      together.push_back({&request, command, is_muted(session)});
       is_waiting = true;
     }
   }

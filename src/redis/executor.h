@@ -70,8 +70,8 @@ class RedisTransaction {
 // One per loop; one thread.
 class Executor {
  public:
-  // within_exec: what it is given is part of a transaction that has begun, and is not held by a
-  // pause.
+  // within_exec: what it is given is part of a command that has begun: all of it is run, whatever
+  // the session's pause, end or silence, and answered.
   explicit Executor(RedisServer& server, bool within_exec = false)
       : server_(server), within_exec_(within_exec) {}
 
@@ -97,6 +97,10 @@ class Executor {
   // of the session wait to be run, and this one joins them.
   const Command* plan(const Request& request, bool is_waiting);
   bool is_held(const Request& request) const;
+  // Nobody is to hear what it is answered. Of EXEC that holds for the whole.
+  bool is_muted(const Session& session) const {
+    return !within_exec_ && (session.no_reply || session.skips_this);
+  }
   bool joins(const Request& request) const;
   void run_alone(const Request& request, const Command& command);
   void run_together(std::span<const Planned> planned);

@@ -164,9 +164,11 @@ Result<std::string> stats_section(AloneCall& call) {
   const UsageFigures figures = call.session.usage->figures();
   uint64_t errors = 0;
   for (const auto& [kind, count] : figures.errors) errors += count;
+  uint64_t calls = 0;
+  for (const auto& [command, of] : figures.commands) calls += of.calls;
   return Lines("Stats")
       .add("total_connections_received", figures.connections)
-      .add("total_commands_processed", figures.calls)
+      .add("total_commands_processed", calls)
       .add("instantaneous_ops_per_sec",
            static_cast<uint64_t>(load.reads_per_second + load.writes_per_second))
       .add("total_net_input_bytes", figures.received_bytes)

@@ -12,7 +12,9 @@ namespace {
 
 constexpr size_t slow_args_max = 32;
 constexpr size_t slow_arg_bytes_max = 128;
+constexpr size_t slow_commands_max = 4'096;  // whatever a client asks for: 4 KiB each
 constexpr size_t latency_samples_max = 160;
+constexpr size_t error_kind_bytes_max = 64;
 constexpr size_t error_kinds_max =
     128;  // handlers make them, but one may repeat what a client said
 
@@ -51,18 +53,16 @@ void CommandFigures::add(const CommandFigures& other) {
   for (size_t i = 0; i < durations.size(); i++) durations[i] += other.durations[i];
 }
 
-void UsageFigures::ran(const Command& command, uint64_t us, bool has_failed) {
-  CommandFigures& figures = commands[&command];
-  figures.calls++;
-  figures.us += us;
-  figures.failed += has_failed ? 1 : 0;
-  const auto bucket = static_cast<size_t>(std::bit_width(us * 1'000 / 1'024));
-  figures.durations[std::min(bucket, duration_buckets - 1)]++;
+void CommandFigures::ran(uint64_t took_us, bool has_failed) {
   calls++;
+  us += took_us;
+  failed += has_failed ? 1 : 0;
+  const auto bucket = static_cast<size_t>(std::bit_width(took_us * 1'000 / 1'024));
+  durations[std::min(bucket, duration_buckets - 1)]++;
 }
 
 void UsageFigures::error(std::string_view text) {
-  const std::string_view kind = text.substr(0, text.find(' '));
+  const std::string_view kind = text.substr(0, std::min(text.find(' '), error_kind_bytes_max));
   const auto found = errors.find(kind);
   if (found != errors.end())
     found->second++;
@@ -73,7 +73,6 @@ void UsageFigures::error(std::string_view text) {
 void UsageFigures::add(const UsageFigures& other) {
   for (const auto& [command, figures] : other.commands) commands[command].add(figures);
   for (const auto& [kind, count] : other.errors) errors[kind] += count;
-  calls += other.calls;
   hits += other.hits;
   misses += other.misses;
   connections += other.connections;
@@ -108,7 +107,7 @@ void Usage::set_limits(const Limits& limits) {
   slow_us_ = limits.slow_us;
   latency_ms_ = limits.latency_ms;
   const std::lock_guard lock(mutex_);
-  slow_max_ = limits.slow_max;
+  slow_max_ = std::min<uint64_t>(limits.slow_max, slow_commands_max);
 }
 
 bool Usage::is_notable(uint64_t us) const {

@@ -31,13 +31,13 @@ struct CommandFigures {
   uint64_t failed = 0;
   std::array<uint64_t, duration_buckets> durations{};
 
+  void ran(uint64_t took_us, bool has_failed);
   void add(const CommandFigures& other);
 };
 
 struct UsageFigures {
   std::unordered_map<const Command*, CommandFigures> commands;
   std::map<std::string, uint64_t, std::less<>> errors;  // by their first word
-  uint64_t calls = 0;
   uint64_t hits = 0;
   uint64_t misses = 0;
   uint64_t connections = 0;
@@ -45,7 +45,6 @@ struct UsageFigures {
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
 
-  void ran(const Command& command, uint64_t us, bool failed);
   void rejected(const Command& command) { commands[&command].rejected++; }
   void error(std::string_view text);
   void add(const UsageFigures& other);

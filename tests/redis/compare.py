@@ -16,7 +16,7 @@ LEGITIMATE = {
     b"MEMORY": (lambda args: args[1:2] and args[1].upper() == b"USAGE",
                 "what a key takes, and where, is the server's own matter"),
     b"COMMAND": (lambda args: len(args) < 3 or args[1].upper() == b"LIST",
-                 "there are fewer commands; those that both have are compared by a test of its own"),
+                 "there are fewer commands; a test of its own compares those that both have"),
     b"CONFIG": (lambda args: any(b"*" in arg or b"?" in arg or b"[" in arg for arg in args[2:]),
                 "there are fewer settings"),
     b"SLOWLOG": (lambda args: args[1:2] and args[1].upper() in (b"GET", b"LEN"),
