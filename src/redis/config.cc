@@ -107,7 +107,7 @@ constexpr Setting settings[] = {
     {"replica-read-only", "yes", Kind::yes_no},
     {"replica-serve-stale-data", "yes", Kind::yes_no},
     {"replicaof", "", Kind::fixed},
-    {"requirepass", "", Kind::text},
+    {"requirepass", "", Kind::of_server, "--auth, and the tokens of keyspaces"},
     {"sanitize-dump-payload", "no", Kind::word, "no, yes, clients"},
     {"save", "", Kind::save},
     {"set-max-intset-entries", "512", Kind::number, {}, 0, INT64_MAX},
