@@ -158,12 +158,14 @@ void ListeningSocket::close() {
 }
 
 StreamPeer ListeningSocket::peer_of(const Endpoint& client) const {
-  if (!options_.unix_path.empty()) {  // clients have no names there
-    return {.address = "unix:" + options_.unix_path, .is_loopback = true, .secure = has_tls()};
-  }
-  const tcp::endpoint from = unmapped(tcp_endpoint(client));
-  return {
-      .address = to_text(from), .is_loopback = from.address().is_loopback(), .secure = has_tls()};
+  const bool is_loopback =
+      !options_.unix_path.empty() || unmapped(tcp_endpoint(client)).address().is_loopback();
+  return {.address = address_of(client), .is_loopback = is_loopback, .secure = has_tls()};
+}
+
+std::string ListeningSocket::address_of(const Endpoint& end) const {
+  if (!options_.unix_path.empty()) return "unix:" + options_.unix_path;  // clients have no names
+  return to_text(unmapped(tcp_endpoint(end)));
 }
 
 }  // namespace trellis

@@ -34,6 +34,7 @@ class ListeningSocket {
   std::string text() const;  // for messages: "127.0.0.1:6379" or a path
 
   StreamPeer peer_of(const Endpoint& client) const;
+  std::string address_of(const Endpoint& end) const;  // of either end of one of its connections
 
  private:
   Status open_tcp();

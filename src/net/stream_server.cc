@@ -101,8 +101,10 @@ void StreamServer::Impl::Listener::accepted(SessionLoop& loop, LoopSocket client
     return;
   }
   client.set_option(asio::ip::tcp::no_delay(true), ignored);  // a Unix socket has no such option
+  StreamPeer from = socket.peer_of(peer);
+  from.local_address = socket.address_of(client.local_endpoint(ignored));
   start_session(loop, {.socket = std::move(client),
-                       .peer = socket.peer_of(peer),
+                       .peer = std::move(from),
                        .tls = socket.has_tls() ? server.tls->current() : nullptr,
                        .is_refused = is_over});
 }

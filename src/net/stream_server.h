@@ -89,9 +89,10 @@ class StreamLoop {
 };
 
 struct StreamPeer {
-  std::string address;       // "127.0.0.1:51234", "[::1]:51234", "unix:/run/trellis.sock"
-  bool is_loopback = false;  // of this machine; so is everybody at a Unix socket
-  bool secure = false;       // over TLS
+  std::string address;             // "127.0.0.1:51234", "[::1]:51234", "unix:/run/trellis.sock"
+  bool is_loopback = false;        // of this machine; so is everybody at a Unix socket
+  bool secure = false;             // over TLS
+  std::string local_address = {};  // what it came to, likewise
 };
 
 // What one loop keeps for a protocol: the state that its connections share.

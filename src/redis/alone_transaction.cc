@@ -13,7 +13,8 @@ Status transact_alone(AloneCall& alone, const Scope& scope, Access access,
   const auto run = [&](CountedView& view) -> Status {
     alone.reply.rewind(mark);
     Keys keys(view, tenant.id(), server.versions(), server.map().clock.unix_ms());
-    Call call{alone.command, alone.args, alone.reply, keys, alone.session, server};
+    Lookups lookups;
+    Call call{alone.command, alone.args, alone.reply, keys, alone.session, server, lookups};
     TRY(fn(call));
     return keys.finish([&](const Key& key) { server.watches().touch(key.stored_key()); });
   };

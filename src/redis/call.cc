@@ -57,6 +57,12 @@ Result<int64_t> AloneCall::integer(size_t i) const {
   return *number;
 }
 
+Result<Key*> Call::open(size_t i) {
+  TRY_ASSIGN(Key* const key, keys.open(session.database, arg(i)));
+  if (command.has(command_flag::readonly)) (key->exists() ? lookups.hits : lookups.misses)++;
+  return key;
+}
+
 Result<Key*> Call::open(size_t i, RedisType type) {
   TRY_ASSIGN(Key* const key, open(i));
   if (key->exists() && key->type() != type) return wrong_type();

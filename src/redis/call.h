@@ -25,6 +25,12 @@ Error not_a_float();     // ERR value is not a valid float
 Error no_such_key();     // ERR no such key
 Error wrong_arity(std::string_view command);
 
+// Of keys that commands read: found, and not.
+struct Lookups {
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+};
+
 struct Call {
   const Command& command;
   Args args;
@@ -32,6 +38,7 @@ struct Call {
   Keys& keys;
   Session& session;
   RedisServer& server;
+  Lookups& lookups;
 
   uint64_t now_ms() const { return keys.now_ms(); }
   size_t count() const { return args.size(); }
@@ -42,7 +49,7 @@ struct Call {
   Result<double> number(size_t i) const;  // never NaN
 
   // The key that argument `i` names, in the session's database.
-  Result<Key*> open(size_t i) { return keys.open(session.database, arg(i)); }
+  Result<Key*> open(size_t i);
   // It exists with that type, or does not exist.
   Result<Key*> open(size_t i, RedisType type);
   // At a time that has come, the key goes.

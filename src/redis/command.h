@@ -31,6 +31,12 @@ inline constexpr uint32_t no_multi = 1U << 9;
 inline constexpr uint32_t movablekeys = 1U << 10;
 inline constexpr uint32_t skip_slowlog = 1U << 11;
 inline constexpr uint32_t allow_busy = 1U << 12;
+inline constexpr uint32_t no_async_loading = 1U << 13;
+inline constexpr uint32_t asking = 1U << 14;
+// Ours, which COMMAND does not tell. Whoever lacks the role is refused: admins of the keyspace have
+// all that Redis calls admin and that is not for everyone, the server's admin has the rest.
+inline constexpr uint32_t for_everyone = 1U << 30;
+inline constexpr uint32_t for_server_admin = 1U << 31;
 }  // namespace command_flag
 
 // Where the keys are among the arguments: every `step`-th from `first` to `last`, which counts from
@@ -77,6 +83,7 @@ struct Command {
   FindKeys find_keys = nullptr;  // in place of `keys`
   std::span<const Command> subcommands = {};
   std::string_view container = {};  // of a subcommand
+  std::string_view syntax = {};     // what HELP shows behind the name of a subcommand
 
   bool has(uint32_t flag) const { return (flags & flag) != 0; }
 };
@@ -108,6 +115,12 @@ std::span<const Command> connection_commands();
 std::span<const Command> server_commands();
 std::span<const Command> transaction_commands();
 std::span<const Command> command_commands();
+std::span<const Command> debug_commands();
+std::span<const Command> memory_commands();
+std::span<const Command> keys_commands();  // in the file of server_commands
+std::span<const Command> operator_commands();
+std::span<const Command> cluster_commands();  // in the file of operator_commands
+std::span<const Command> usage_commands();
 std::span<const Command> config_commands();
 std::span<const Command> info_commands();
 std::span<const Command> zset_commands();

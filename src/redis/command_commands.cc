@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "redis/call.h"
+#include "redis/command_facts.h"
 #include "redis/glob.h"
+#include "redis/help.h"
 
 namespace trellis {
 namespace {
@@ -21,13 +23,14 @@ constexpr FlagName flag_names[] = {
     {denyoom, "denyoom"},
     {admin, "admin"},
     {noscript, "noscript"},
-    {fast, "fast"},
     {loading, "loading"},
     {stale, "stale"},
+    {skip_slowlog, "skip_slowlog"},
+    {fast, "fast"},
     {no_auth, "no_auth"},
+    {no_async_loading, "no_async_loading"},
     {no_multi, "no_multi"},
     {movablekeys, "movablekeys"},
-    {skip_slowlog, "skip_slowlog"},
     {allow_busy, "allow_busy"},
 };
 
@@ -42,53 +45,51 @@ void reply_flags(Reply& reply, const Command& command) {
   reply.insert_set(mark, count);
 }
 
-void reply_categories(Reply& reply, const Command& command) {
-  const size_t mark = reply.mark();
-  size_t count = 0;
-  const auto add = [&](const std::string& name) {
-    reply.simple("@" + name);
-    count++;
-  };
-  if (command.has(write)) add("write");
-  if (command.has(readonly)) add("read");
-  add(std::string(group_of(command)));
-  if (command.has(admin)) {
-    add("admin");
-    add("dangerous");
-  }
-  add(command.has(fast) ? "fast" : "slow");
-  reply.insert_set(mark, count);
+void reply_names(Reply& reply, std::span<const std::string_view> names) {
+  reply.set(names.size());
+  for (const std::string_view name : names) reply.simple(name);
 }
 
-// Where the keys are, as Redis 7 describes it. What must be searched for is not described.
+void reply_categories(Reply& reply, const Command& command) {
+  const std::vector<std::string_view> names = acl_categories(command);
+  reply.set(names.size());
+  for (const std::string_view name : names) reply.simple("@" + std::string(name));
+}
+
+using Numbers = std::initializer_list<std::pair<std::string_view, int>>;
+void reply_spec(Reply& reply, std::string_view type, Numbers numbers) {
+  reply.map(2);
+  reply.bulk("type");
+  reply.bulk(type);
+  reply.bulk("spec");
+  reply.map(numbers.size());
+  for (const auto& [name, number] : numbers) {
+    reply.bulk(name);
+    reply.integer(number);
+  }
+}
+
 void reply_key_specs(Reply& reply, const Command& command) {
-  const KeyPositions& keys = command.keys;
-  if (keys.first == 0) return reply.array(0);
-  reply.array(1);
-  reply.map(3);
-  reply.bulk("flags");
-  reply.set(1);
-  reply.simple(command.has(write) ? "RW" : "RO");
-  reply.bulk("begin_search");
-  reply.map(2);
-  reply.bulk("type");
-  reply.bulk("index");
-  reply.bulk("spec");
-  reply.map(1);
-  reply.bulk("index");
-  reply.integer(keys.first);
-  reply.bulk("find_keys");
-  reply.map(2);
-  reply.bulk("type");
-  reply.bulk("range");
-  reply.bulk("spec");
-  reply.map(3);
-  reply.bulk("lastkey");
-  reply.integer(keys.last < 0 ? keys.last : keys.last - keys.first);
-  reply.bulk("keystep");
-  reply.integer(keys.step);
-  reply.bulk("limit");
-  reply.integer(0);
+  const std::vector<KeySpec> specs = key_specs(command);
+  reply.set(specs.size());
+  for (const KeySpec& spec : specs) {
+    const bool is_unknown = spec.find == KeySpec::Find::unknown;
+    reply.map(3);
+    reply.bulk("flags");
+    reply_names(reply, words_of(spec.flags));
+    reply.bulk("begin_search");
+    if (is_unknown)
+      reply_spec(reply, "unknown", {});
+    else
+      reply_spec(reply, "index", {{"index", spec.first}});
+    reply.bulk("find_keys");
+    if (is_unknown)
+      reply_spec(reply, "unknown", {});
+    else if (spec.find == KeySpec::Find::counted)
+      reply_spec(reply, "keynum", {{"keynumidx", 0}, {"firstkey", 1}, {"keystep", 1}});
+    else
+      reply_spec(reply, "range", {{"lastkey", spec.last}, {"keystep", spec.step}, {"limit", 0}});
+  }
 }
 
 void reply_info(Reply& reply, const Command& command) {
@@ -100,9 +101,11 @@ void reply_info(Reply& reply, const Command& command) {
   reply.integer(command.keys.last);
   reply.integer(command.keys.step);
   reply_categories(reply, command);
-  reply.array(0);
+  const std::vector<std::string_view> told = tips(command);
+  reply.set(told.size());
+  for (const std::string_view tip : told) reply.bulk(tip);
   reply_key_specs(reply, command);
-  reply.array(command.subcommands.size());
+  reply.set(command.subcommands.size());
   for (const Command& sub : command.subcommands) reply_info(reply, sub);
 }
 
@@ -150,7 +153,7 @@ Status command_info(AloneCall& call) {
     if (command != nullptr)
       reply_info(call.reply, *command);
     else
-      call.reply.null_array();
+      call.reply.null();
   }
   return {};
 }
@@ -174,12 +177,22 @@ Status command_list(AloneCall& call) {
   if (filters && !by_pattern && !by_module && !call.is_word(3, "aclcat")) return syntax_error();
   const size_t mark = call.reply.mark();
   size_t count = 0;
-  for (const Command* command : all_commands()) {
-    if (by_module) continue;  // there are none
-    if (by_pattern && !glob_matches(call.arg(4), command->name)) continue;
-    if (filters && !by_pattern && call.arg(4) != group_of(*command)) continue;
-    call.reply.bulk(command->name);
+  const auto take = [&](const Command& command) {
+    const std::string name = full_name(command);
+    if (by_module) return;  // there are none
+    if (by_pattern && !glob_matches(call.arg(4), name)) return;
+    if (filters && !by_pattern) {
+      const std::vector<std::string_view> names = acl_categories(command);
+      if (std::none_of(names.begin(), names.end(),
+                       [&](std::string_view one) { return call.is_word(4, one); }))
+        return;
+    }
+    call.reply.bulk(name);
     count++;
+  };
+  for (const Command* command : all_commands()) {
+    take(*command);
+    for (const Command& sub : command->subcommands) take(sub);
   }
   call.reply.insert_array(mark, count);
   return {};
@@ -221,56 +234,36 @@ Status command_getkeysandflags(AloneCall& call) {
   for (const size_t at : positions) {
     call.reply.array(2);
     call.reply.bulk(call.arg(2 + at));
-    call.reply.set(1);
-    call.reply.simple(command->has(write) ? "RW" : "RO");
+    reply_names(call.reply, words_of(key_flags(*command, call.args.subspan(2), at)));
   }
   return {};
 }
 
 constexpr uint32_t plain = loading | stale;
+constexpr Command entry(std::string_view name, int arity, Status (*handler)(AloneCall&),
+                        std::string_view since, std::string_view syntax, std::string_view summary) {
+  return {.name = name,
+          .arity = arity,
+          .flags = plain,
+          .handler = handler,
+          .since = since,
+          .summary = summary,
+          .container = "command",
+          .syntax = syntax};
+}
+
 const Command subcommands[] = {
-    {.name = "count",
-     .arity = 2,
-     .flags = plain,
-     .handler = command_count,
-     .since = "2.8.13",
-     .summary = "How many commands there are.",
-     .container = "command"},
-    {.name = "docs",
-     .arity = -2,
-     .flags = plain,
-     .handler = command_docs,
-     .since = "7.0.0",
-     .summary = "What commands do.",
-     .container = "command"},
-    {.name = "getkeys",
-     .arity = -3,
-     .flags = plain,
-     .handler = command_getkeys,
-     .since = "2.8.13",
-     .summary = "The keys of a command.",
-     .container = "command"},
-    {.name = "getkeysandflags",
-     .arity = -3,
-     .flags = plain,
-     .handler = command_getkeysandflags,
-     .since = "7.0.0",
-     .summary = "The keys of a command, and what it does with them.",
-     .container = "command"},
-    {.name = "info",
-     .arity = -2,
-     .flags = plain,
-     .handler = command_info,
-     .since = "2.8.13",
-     .summary = "Arity, flags and keys of commands.",
-     .container = "command"},
-    {.name = "list",
-     .arity = -2,
-     .flags = plain,
-     .handler = command_list,
-     .since = "7.0.0",
-     .summary = "The names of commands.",
-     .container = "command"},
+    entry("count", 2, command_count, "2.8.13", "", "How many commands there are."),
+    entry("docs", -2, command_docs, "7.0.0", "[<command> ...]", "What commands do."),
+    entry("getkeys", -3, command_getkeys, "2.8.13", "<command> [<arg> ...]",
+          "The keys of a command."),
+    entry("getkeysandflags", -3, command_getkeysandflags, "7.0.0", "<command> [<arg> ...]",
+          "The keys of a command, and what it does with them."),
+    help_entry("command", "5.0.0"),
+    entry("info", -2, command_info, "2.8.13", "[<command> ...]",
+          "Arity, flags and keys of commands."),
+    entry("list", -2, command_list, "7.0.0", "[FILTERBY MODULE|ACLCAT|PATTERN <text>]",
+          "The names of commands."),
 };
 
 const Command table[] = {

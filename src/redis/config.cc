@@ -3,102 +3,293 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "redis/call.h"
 #include "redis/glob.h"
+#include "redis/number_text.h"
 
 namespace trellis {
 namespace {
 
+enum class Kind : uint8_t {
+  text,
+  yes_no,
+  number,     // from min to max
+  bytes,      // 100, 1k (1000), 1kb (1024), 2mb, 3gb
+  word,       // one of words
+  save,       // pairs of seconds and changes
+  fixed,      // no client may change it
+  of_server,  // nor this, which a setting of ours decides: words names its flag
+};
+
 struct Setting {
   std::string_view name;
-  std::string_view default_value;
+  std::string_view default_value = {};
+  Kind kind = Kind::text;
+  std::string_view words = {};
+  int64_t min = 0;
+  int64_t max = INT32_MAX;
+  std::string_view alias_of = {};
 };
 
 // Sorted. Of Redis's settings those that clients, tools and tests ask for or set.
 constexpr Setting settings[] = {
-    {"activedefrag", "no"},
-    {"appendfsync", "everysec"},
-    {"appendonly", "yes"},
-    {"bind", "127.0.0.1"},
+    {"active-defrag-ignore-bytes", "104857600", Kind::bytes},
+    {"active-defrag-threshold-lower", "10", Kind::number},
+    {"active-expire-effort", "1", Kind::number, {}, 1, 10},
+    {"activedefrag", "no", Kind::yes_no},
+    {"activerehashing", "yes", Kind::yes_no},
+    {"aof-load-truncated", "yes", Kind::yes_no},
+    {"aof-use-rdb-preamble", "yes", Kind::yes_no},
+    {"appendfsync", "everysec", Kind::of_server, "--durability"},
+    {"appendonly", "yes", Kind::yes_no},
+    {"auto-aof-rewrite-min-size", "67108864", Kind::bytes},
+    {"auto-aof-rewrite-percentage", "100", Kind::number},
+    {"bind", "", Kind::of_server, "--resp"},
+    {"busy-reply-threshold", "5000", Kind::number},
     {"client-output-buffer-limit",
-     "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"},
-    {"client-query-buffer-limit", "1073741824"},
-    {"databases", "16"},
-    {"hash-max-listpack-entries", "512"},
-    {"hash-max-listpack-value", "64"},
-    {"hash-max-ziplist-entries", "512"},
-    {"hash-max-ziplist-value", "64"},
-    {"hz", "10"},
-    {"latency-monitor-threshold", "0"},
-    {"lazyfree-lazy-expire", "no"},
-    {"lazyfree-lazy-server-del", "no"},
-    {"lazyfree-lazy-user-del", "no"},
-    {"lfu-decay-time", "1"},
-    {"lfu-log-factor", "10"},
-    {"list-compress-depth", "0"},
-    {"list-max-listpack-size", "-2"},
-    {"list-max-ziplist-size", "-2"},
-    {"maxclients", "10000"},
-    {"maxmemory", "0"},
-    {"maxmemory-policy", "noeviction"},
-    {"maxmemory-samples", "5"},
-    {"notify-keyspace-events", ""},
-    {"port", "7379"},
-    {"proto-max-bulk-len", "536870912"},
-    {"save", ""},
-    {"set-max-intset-entries", "512"},
-    {"set-max-listpack-entries", "128"},
-    {"set-max-listpack-value", "64"},
-    {"slowlog-log-slower-than", "10000"},
-    {"slowlog-max-len", "128"},
-    {"stream-node-max-bytes", "4096"},
-    {"stream-node-max-entries", "100"},
-    {"tcp-keepalive", "300"},
-    {"timeout", "0"},
-    {"zset-max-listpack-entries", "128"},
-    {"zset-max-listpack-value", "64"},
-    {"zset-max-ziplist-entries", "128"},
-    {"zset-max-ziplist-value", "64"},
+     "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60", Kind::text},
+    {"client-query-buffer-limit", "1073741824", Kind::bytes},
+    {"cluster-enabled", "no", Kind::fixed},
+    {"databases", "16", Kind::fixed},
+    {"dbfilename", "dump.rdb", Kind::text},
+    {"dir", "", Kind::fixed},
+    {"dynamic-hz", "yes", Kind::yes_no},
+    {"enable-debug-command", "local", Kind::fixed},
+    {"hash-max-listpack-entries", "512", Kind::number, {}, 0, INT64_MAX},
+    {"hash-max-listpack-value", "64", Kind::bytes},
+    {.name = "hash-max-ziplist-entries", .alias_of = "hash-max-listpack-entries"},
+    {.name = "hash-max-ziplist-value", .alias_of = "hash-max-listpack-value"},
+    {"hll-sparse-max-bytes", "3000", Kind::bytes},
+    {"hz", "10", Kind::number, {}, 0, INT32_MAX},
+    {"io-threads", "1", Kind::fixed},
+    {"latency-monitor-threshold", "0", Kind::number, {}, 0, INT64_MAX},
+    {"latency-tracking", "yes", Kind::yes_no},
+    {"latency-tracking-info-percentiles", "50 99 99.9", Kind::text},
+    {"lazyfree-lazy-eviction", "no", Kind::yes_no},
+    {"lazyfree-lazy-expire", "no", Kind::yes_no},
+    {"lazyfree-lazy-server-del", "no", Kind::yes_no},
+    {"lazyfree-lazy-user-del", "no", Kind::yes_no},
+    {"lazyfree-lazy-user-flush", "no", Kind::yes_no},
+    {"lfu-decay-time", "1", Kind::number},
+    {"lfu-log-factor", "10", Kind::number, {}, 0, INT32_MAX},
+    {"list-compress-depth", "0", Kind::number},
+    {"list-max-listpack-size", "-2", Kind::number, {}, INT32_MIN, INT32_MAX},
+    {.name = "list-max-ziplist-size", .alias_of = "list-max-listpack-size"},
+    {"locale-collate", "", Kind::text},
+    {"loglevel", "notice", Kind::word, "debug, verbose, notice, warning"},
+    {.name = "lua-time-limit", .alias_of = "busy-reply-threshold"},
+    {"maxclients", "10000", Kind::of_server},
+    {"maxmemory", "0", Kind::bytes},
+    {"maxmemory-clients", "0", Kind::bytes},
+    {"maxmemory-eviction-tenacity", "10", Kind::number, {}, 0, 100},
+    {"maxmemory-policy", "noeviction", Kind::word,
+     "volatile-lru, volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, "
+     "allkeys-random, noeviction"},
+    {"maxmemory-samples", "5", Kind::number, {}, 1, 64},
+    {"min-replicas-max-lag", "10", Kind::number},
+    {"min-replicas-to-write", "0", Kind::number},
+    {"no-appendfsync-on-rewrite", "no", Kind::yes_no},
+    {"notify-keyspace-events", "", Kind::text},
+    {"port", "0", Kind::of_server, "--resp"},
+    {"protected-mode", "yes", Kind::yes_no},
+    {"proto-max-bulk-len", "536870912", Kind::bytes},
+    {"rdbchecksum", "yes", Kind::yes_no},
+    {"rdbcompression", "yes", Kind::yes_no},
+    {"repl-backlog-size", "1048576", Kind::bytes},
+    {"repl-diskless-sync", "yes", Kind::yes_no},
+    {"repl-diskless-sync-delay", "5", Kind::number},
+    {"repl-ping-replica-period", "10", Kind::number, {}, 1, INT32_MAX},
+    {"repl-timeout", "60", Kind::number, {}, 1, INT32_MAX},
+    {"replica-lazy-flush", "no", Kind::yes_no},
+    {"replica-priority", "100", Kind::number},
+    {"replica-read-only", "yes", Kind::yes_no},
+    {"replica-serve-stale-data", "yes", Kind::yes_no},
+    {"replicaof", "", Kind::fixed},
+    {"requirepass", "", Kind::of_server, "--auth, and the tokens of keyspaces"},
+    {"sanitize-dump-payload", "no", Kind::word, "no, yes, clients"},
+    {"save", "", Kind::save},
+    {"set-max-intset-entries", "512", Kind::number, {}, 0, INT64_MAX},
+    {"set-max-listpack-entries", "128", Kind::number, {}, 0, INT64_MAX},
+    {"set-max-listpack-value", "64", Kind::bytes},
+    {"shutdown-timeout", "10", Kind::number},
+    {"slowlog-log-slower-than", "10000", Kind::number, {}, -1, INT64_MAX},
+    {"slowlog-max-len", "128", Kind::number, {}, 0, INT64_MAX},
+    {"stop-writes-on-bgsave-error", "yes", Kind::yes_no},
+    {"stream-node-max-bytes", "4096", Kind::bytes},
+    {"stream-node-max-entries", "100", Kind::number, {}, 0, INT64_MAX},
+    {"tcp-backlog", "511", Kind::fixed},
+    {"tcp-keepalive", "300", Kind::number},
+    {"timeout", "0", Kind::number},
+    {"tls-port", "0", Kind::of_server, "--resp"},
+    {"tracking-table-max-keys", "1000000", Kind::number, {}, 0, INT64_MAX},
+    {"unixsocket", "", Kind::fixed},
+    {"unixsocketperm", "0", Kind::fixed},
+    {"zset-max-listpack-entries", "128", Kind::number, {}, 0, INT64_MAX},
+    {"zset-max-listpack-value", "64", Kind::bytes},
+    {.name = "zset-max-ziplist-entries", .alias_of = "zset-max-listpack-entries"},
+    {.name = "zset-max-ziplist-value", .alias_of = "zset-max-listpack-value"},
 };
+static_assert(std::ranges::is_sorted(settings, {}, &Setting::name));
 
-std::string lower(ByteView text) {
-  std::string small(text);
-  for (char& c : small)
+std::string small(ByteView text) {
+  std::string letters(text);
+  for (char& c : letters)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  return small;
+  return letters;
+}
+
+// The setting itself, where the name is an old one.
+const Setting* find_setting(std::string_view name) {
+  const auto* found =
+      std::ranges::lower_bound(settings, std::string_view(name), {}, &Setting::name);
+  if (found == std::end(settings) || found->name != name) return nullptr;
+  return found->alias_of.empty() ? found : find_setting(found->alias_of);
+}
+
+std::optional<int64_t> parse_bytes(ByteView text) {
+  struct Unit {
+    std::string_view name;
+    int64_t bytes;
+  };
+  constexpr Unit units[] = {
+      {"", 1},          {"b", 1},        {"k", 1'000},         {"kb", 1 << 10},
+      {"m", 1'000'000}, {"mb", 1 << 20}, {"g", 1'000'000'000}, {"gb", 1 << 30},
+  };
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = parse_integer(text.substr(0, digits));
+  for (const Unit& unit : units)
+    if (number && equals_word(text.substr(digits), unit.name) && *number <= INT64_MAX / unit.bytes)
+      return *number * unit.bytes;
+  return std::nullopt;
+}
+
+bool is_save(ByteView text) {
+  size_t words = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const auto number = parse_integer(text.substr(at, end - at));
+    if (end > at && (!number || *number < 0)) return false;
+    words += end > at ? 1 : 0;
+    at = end + 1;
+  }
+  return words % 2 == 0;
+}
+
+bool is_one_of(std::string_view words, ByteView text) {
+  for (size_t at = 0; at < words.size();) {
+    const size_t end = std::min(words.find(", ", at), words.size());
+    if (equals_word(text, words.substr(at, end - at))) return true;
+    at = end + 2;
+  }
+  return false;
+}
+
+Error wrong_change(std::string_view name, std::string_view what) {
+  return reply_with(fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}",
+                                shown(name), what));
+}
+
+// As it is stored; or what is wrong with it. `name` may be an old one.
+Result<std::string> checked(const Setting& setting, std::string_view name, ByteView text) {
+  constexpr size_t value_bytes_max = 4'096;
+  const auto wrong = [&](std::string_view what) { return wrong_change(name, what); };
+  if (text.size() > value_bytes_max) return wrong("argument is too long");
+  switch (setting.kind) {
+    case Kind::yes_no:
+      if (!equals_word(text, "yes") && !equals_word(text, "no"))
+        return wrong("argument must be 'yes' or 'no'");
+      return small(text);
+    case Kind::number: {
+      const auto number = parse_integer(text);
+      if (!number) return wrong("argument couldn't be parsed into an integer");
+      if (*number < setting.min || *number > setting.max)
+        return wrong(
+            fmt::format("argument must be between {} and {} inclusive", setting.min, setting.max));
+      return std::string(text);
+    }
+    case Kind::bytes: {
+      const auto bytes = parse_bytes(text);
+      if (!bytes) return wrong("argument must be a memory value");
+      return std::to_string(*bytes);
+    }
+    case Kind::word:
+      if (!is_one_of(setting.words, text))
+        return wrong(fmt::format("argument(s) must be one of the following: {}", setting.words));
+      return small(text);
+    case Kind::save:
+      if (!is_save(text)) return wrong("Invalid save parameters");
+      return std::string(text);
+    case Kind::fixed: return wrong("can't set immutable config");
+    case Kind::of_server:
+      return wrong(
+          setting.words.empty()
+              ? "it is the whole server's"
+              : fmt::format("it is the whole server's: see trellis serve {}", setting.words));
+    case Kind::text: break;
+  }
+  return std::string(text);
 }
 
 }  // namespace
 
-bool RedisConfig::is_known(std::string_view name) {
-  return std::ranges::binary_search(settings, std::string_view(lower(name)), {}, &Setting::name);
+std::string RedisConfig::value_of(KeyspaceId keyspace, std::string_view name,
+                                  std::string_view default_value) const {
+  if (const auto fact = facts_.find(name); fact != facts_.end()) return fact->second;
+  if (const auto found = values_.find(keyspace); found != values_.end())
+    if (const auto changed = found->second.find(name); changed != found->second.end())
+      return changed->second;
+  return std::string(default_value);
+}
+
+std::string RedisConfig::value(KeyspaceId keyspace, std::string_view name) const {
+  const Setting* setting = find_setting(name);
+  const std::lock_guard lock(mutex_);
+  return value_of(keyspace, name, setting == nullptr ? "" : setting->default_value);
+}
+
+int64_t RedisConfig::number(KeyspaceId keyspace, std::string_view name) const {
+  return parse_integer(value(keyspace, name)).value_or(0);
+}
+
+void RedisConfig::set_fact(std::string_view name, std::string value) {
+  const std::lock_guard lock(mutex_);
+  facts_.insert_or_assign(std::string(name), std::move(value));
 }
 
 void RedisConfig::get(
     KeyspaceId keyspace, ByteView pattern,
     FunctionRef<void(std::string_view name, std::string_view value)> visit) const {
-  const std::string wanted = lower(pattern);
+  const std::string wanted = small(pattern);
+  const bool is_name = pattern.find_first_of("*?[") == ByteView::npos;  // which is told as it came
   const std::lock_guard lock(mutex_);
-  const auto found = values_.find(keyspace);
   for (const Setting& setting : settings) {
     if (!glob_matches(wanted, setting.name)) continue;
-    std::string_view value = setting.default_value;
-    if (found != values_.end())
-      if (const auto changed = found->second.find(setting.name); changed != found->second.end())
-        value = changed->second;
-    visit(setting.name, value);
+    const Setting& real = *find_setting(setting.name);
+    visit(is_name ? pattern : setting.name, value_of(keyspace, real.name, real.default_value));
   }
 }
 
-Status RedisConfig::set(KeyspaceId keyspace, std::string_view name, ByteView value) {
-  constexpr size_t value_bytes_max = 4'096;
-  if (value.size() > value_bytes_max)
-    return reply_with(fmt::format(
-        "ERR CONFIG SET failed (possibly related to argument '{}') - argument is too long",
-        shown(name)));
+Status RedisConfig::set(KeyspaceId keyspace, std::span<const Change> changes) {
+  Values next;
+  std::set<std::string> names;
+  for (const auto& [given, text] : changes) {
+    const std::string name = small(given);
+    const Setting* setting = find_setting(name);
+    if (setting == nullptr)
+      return reply_with(fmt::format(
+          "ERR Unknown option or number of arguments for CONFIG SET - '{}'", shown(given)));
+    if (!names.insert(name).second) return wrong_change(given, "duplicate parameter");
+    // Who sets what is so is not refused.
+    if (setting->kind == Kind::of_server && text == value(keyspace, setting->name)) continue;
+    Result<std::string> checked_text = checked(*setting, name, text);
+    if (!checked_text) return std::move(checked_text).error();
+    next.insert_or_assign(std::string(setting->name), std::move(*checked_text));
+  }
   const std::lock_guard lock(mutex_);
-  values_[keyspace][lower(name)] = value;
+  Values& values = values_[keyspace];
+  for (auto& [name, text] : next) values.insert_or_assign(name, std::move(text));
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,14 +22,26 @@ class RedisConfig {
   // Those whose name matches the pattern, in any case.
   void get(KeyspaceId keyspace, ByteView pattern,
            FunctionRef<void(std::string_view name, std::string_view value)> visit) const;
-  // ERR Unknown option ...
-  Status set(KeyspaceId keyspace, std::string_view name, ByteView value);
-  static bool is_known(std::string_view name);
+  std::string value(KeyspaceId keyspace, std::string_view name) const;
+  int64_t number(KeyspaceId keyspace, std::string_view name) const;  // of one that is a number
+
+  // All of them or, with the error that is the reply, none.
+  struct Change {
+    ByteView name;
+    ByteView value;
+  };
+  Status set(KeyspaceId keyspace, std::span<const Change> changes);
+
+  // What the server is set to, for every keyspace: port, bind, appendfsync.
+  void set_fact(std::string_view name, std::string value);
 
  private:
   using Values = std::map<std::string, std::string, std::less<>>;
+  std::string value_of(KeyspaceId keyspace, std::string_view name,
+                       std::string_view default_value) const;
 
   mutable std::mutex mutex_;
+  Values facts_;
   std::unordered_map<KeyspaceId, Values> values_;  // that differ from their default
 };
 

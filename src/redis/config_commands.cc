@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "redis/call.h"
+#include "redis/help.h"
 #include "redis/server.h"
 
 namespace trellis {
@@ -24,45 +25,52 @@ Status config_get(AloneCall& call) {
 }
 
 Status config_set(AloneCall& call) {
-  if (call.count() % 2 != 0) return wrong_arity(full_name(call.command));
-  for (size_t i = 2; i < call.count(); i += 2)
-    if (!RedisConfig::is_known(call.arg(i)))
-      return reply_with(fmt::format(
-          "ERR Unknown option or number of arguments for CONFIG SET - '{}'", shown(call.arg(i))));
-  for (size_t i = 2; i < call.count(); i += 2)
-    TRY(call.server.config().set(call.session.tenant->id(), call.arg(i), call.arg(i + 1)));
+  if (call.count() % 2 != 0) return syntax_error();
+  std::vector<RedisConfig::Change> changes;
+  for (size_t i = 2; i < call.count(); i += 2) changes.push_back({call.arg(i), call.arg(i + 1)});
+  const RedisConfig& config = call.server.config();
+  const KeyspaceId keyspace = call.session.tenant->id();
+  TRY(call.server.config().set(keyspace, changes));
+  call.session.usage->set_limits(
+      {.slow_us = config.number(keyspace, "slowlog-log-slower-than"),
+       .slow_max = static_cast<uint64_t>(config.number(keyspace, "slowlog-max-len")),
+       .latency_ms = static_cast<uint64_t>(config.number(keyspace, "latency-monitor-threshold"))});
   call.reply.ok();
   return {};
 }
 
 Status config_resetstat(AloneCall& call) {
+  call.session.usage->reset_figures();
   call.reply.ok();
   return {};
 }
 
-constexpr uint32_t plain = admin | noscript | loading | stale;
+// What was set lives as long as the process.
+Status config_rewrite(AloneCall&) {
+  return reply_with("ERR The server is running without a config file");
+}
+
+constexpr Command entry(std::string_view name, int arity, uint32_t more_flags,
+                        Status (*handler)(AloneCall&), std::string_view since,
+                        std::string_view syntax, std::string_view summary) {
+  return {.name = name,
+          .arity = arity,
+          .flags = admin | noscript | loading | stale | more_flags,
+          .handler = handler,
+          .since = since,
+          .summary = summary,
+          .container = "config",
+          .syntax = syntax};
+}
+
 const Command subcommands[] = {
-    {.name = "get",
-     .arity = -3,
-     .flags = plain,
-     .handler = config_get,
-     .since = "2.0.0",
-     .summary = "Settings whose names match.",
-     .container = "config"},
-    {.name = "resetstat",
-     .arity = 2,
-     .flags = plain,
-     .handler = config_resetstat,
-     .since = "2.0.0",
-     .summary = "Begins to count anew.",
-     .container = "config"},
-    {.name = "set",
-     .arity = -4,
-     .flags = plain,
-     .handler = config_set,
-     .since = "2.0.0",
-     .summary = "Changes settings.",
-     .container = "config"},
+    entry("get", -3, for_everyone, config_get, "2.0.0", "<pattern> [<pattern> ...]",
+          "Settings whose names match."),
+    help_entry("config", "5.0.0"),
+    entry("resetstat", 2, 0, config_resetstat, "2.0.0", "", "Begins to count anew."),
+    entry("rewrite", 2, 0, config_rewrite, "2.8.0", "", "Writes the settings to their file."),
+    entry("set", -4, 0, config_set, "2.0.0", "<name> <value> [<name> <value> ...]",
+          "Changes settings, all or none."),
 };
 
 const Command table[] = {

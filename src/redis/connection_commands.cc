@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "redis/call.h"
+#include "redis/client_commands.h"
 #include "redis/server.h"
 
 namespace trellis {
@@ -45,10 +46,9 @@ Status reset(AloneCall& call) {
   call.server.leave_multi(session);
   session.database = 0;
   session.protocol = 2;
-  session.name.clear();
-  session.user = "default";
-  session.tenant = nullptr;
-  TRY(call.server.greet(session));
+  session.no_reply = session.skips_this = false;
+  session.no_evict = session.no_touch = false;
+  TRY(call.server.start_anew(session));
   call.reply.with_protocol(2).simple("RESET");
   return {};
 }
@@ -88,7 +88,7 @@ Status hello(AloneCall& call) {
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
         "RESP protocol version at the same time");
-  if (name) session.name = *name;
+  if (name) TRY(set_client_name(call, *name));
   session.protocol = protocol;
   Reply reply = call.reply.with_protocol(protocol);
   reply.map(7);
@@ -109,82 +109,14 @@ Status hello(AloneCall& call) {
   return {};
 }
 
-// --- CLIENT ---
-
-Status client_id(AloneCall& call) {
-  call.reply.integer(static_cast<int64_t>(call.session.id));
-  return {};
-}
-
-Status client_getname(AloneCall& call) {
-  if (call.session.name.empty())
-    call.reply.null();
-  else
-    call.reply.bulk(call.session.name);
-  return {};
-}
-
-Status client_setname(AloneCall& call) {
-  for (const char c : call.arg(2))
-    if (c < '!' || c > '~')
-      return reply_with("ERR Client names cannot contain spaces, newlines or special characters.");
-  call.session.name = call.arg(2);
-  call.reply.ok();
-  return {};
-}
-
-Status client_setinfo(AloneCall& call) {
-  const bool is_name = call.is_word(2, "lib-name");
-  if (!is_name && !call.is_word(2, "lib-ver"))
-    return reply_with(fmt::format("ERR Unrecognized option '{}'", call.arg(2)));
-  for (const char c : call.arg(3))
-    if (c < '!' || c > '~')
-      return reply_with(fmt::format("ERR {} cannot contain spaces, newlines or special characters.",
-                                    call.arg(2)));
-  (is_name ? call.session.library_name : call.session.library_version) = call.arg(3);
-  call.reply.ok();
-  return {};
-}
-
 constexpr uint32_t plain = noscript | loading | stale;
-const Command client_table[] = {
-    {.name = "getname",
-     .arity = 2,
-     .flags = plain,
-     .handler = client_getname,
-     .since = "2.6.9",
-     .summary = "The name of the connection.",
-     .container = "client"},
-    {.name = "id",
-     .arity = 2,
-     .flags = plain,
-     .handler = client_id,
-     .since = "5.0.0",
-     .summary = "The number of the connection.",
-     .container = "client"},
-    {.name = "setinfo",
-     .arity = 4,
-     .flags = plain,
-     .handler = client_setinfo,
-     .since = "7.2.0",
-     .summary = "Says which library the client uses.",
-     .container = "client"},
-    {.name = "setname",
-     .arity = 3,
-     .flags = plain,
-     .handler = client_setname,
-     .since = "2.6.9",
-     .summary = "Names the connection.",
-     .container = "client"},
-};
-
 const Command table[] = {
     {"auth", -2, plain | fast | no_auth | allow_busy, {}, auth, "1.0.0", "Says who the client is."},
     {.name = "client",
      .arity = -2,
      .since = "2.4.0",
      .summary = "About connections.",
-     .subcommands = client_table},
+     .subcommands = client_commands()},
     {"echo", 2, loading | stale | fast, {}, echo, "1.0.0", "Gives back what it is given."},
     {"hello",
      -1,
@@ -193,7 +125,7 @@ const Command table[] = {
      hello,
      "6.0.0",
      "Chooses the protocol, and says who the client is."},
-    {"ping", -1, loading | stale | fast, {}, ping, "1.0.0", "Whether the server answers."},
+    {"ping", -1, fast, {}, ping, "1.0.0", "Whether the server answers."},
     {"quit", -1, plain | fast | no_auth | allow_busy, {}, quit, "1.0.0", "Ends the connection."},
     {"reset",
      1,

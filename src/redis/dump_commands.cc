@@ -7,6 +7,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+}  // namespace
+
 Result<RdbValue> read_value(Call& call, const Key& key) {
   RdbValue value{.type = key.type()};
   switch (key.type()) {
@@ -32,6 +34,8 @@ Result<RdbValue> read_value(Call& call, const Key& key) {
     default: return Error{Code::unsupported, "keys of this type cannot be dumped yet"};
   }
 }
+
+namespace {
 
 // A new life with that value and no expiry.
 void write_value(Call& call, Key& key, const RdbValue& value) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "codec/redis_keys.h"
 
@@ -22,7 +23,7 @@ constexpr size_t elements_max = 1'024;
 
 bool is_queued_in_multi(const Command& command) {
   for (const std::string_view name : {"exec", "discard", "multi", "watch", "quit", "reset"})
-    if (command.name == name) return false;
+    if (command.container.empty() && command.name == name) return false;
   return true;
 }
 
@@ -40,6 +41,29 @@ const Command* subcommand_of(const Command& container, Args args) {
   for (const Command& command : container.subcommands)
     if (equals_word(args[1], command.name)) return &command;
   return nullptr;
+}
+
+bool writes(const Session& session, const Command& command) {
+  if (command.has(write)) return true;
+  if (command.name != "exec") return false;
+  return std::any_of(session.queue.begin(), session.queue.end(),
+                     [](const QueuedCommand& queued) { return queued.command->has(write); });
+}
+
+bool has_role_for(const Session& session, const Command& command) {
+  if (command.has(for_server_admin)) return session.caller.role >= Role::server_admin;
+  return !command.has(admin) || command.has(for_everyone) || session.caller.role >= Role::admin;
+}
+
+void record_alone(const Session& session, const Command& command, Args args, uint64_t us,
+                  uint64_t unix_ms, std::string_view error) {
+  if (session.usage == nullptr) return;
+  session.usage->count([&](UsageFigures& figures) {
+    figures.commands[&command].ran(us, !error.empty());
+    if (!error.empty()) figures.error(error);
+  });
+  if (session.usage->is_notable(us))
+    session.usage->note(session, command, args, us, unix_ms / 1'000);
 }
 
 }  // namespace
@@ -88,24 +112,64 @@ void RedisTransaction::read_too(uint32_t database, ByteView name) {
 Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys&)> check) {
   replies_.clear();
   ends_.clear();
+  ended_us_.clear();
+  errors_.clear();
+  lookups_ = {};
+  Clock& clock = server_.map().clock;
   Keys keys(view, tenant_.id(), server_.versions(), server_.map().clock.unix_ms());
   TRY(keys.prefetch(names_));
   TRY(check(keys));
+  handlers_began_us_ = clock.monotonic_us();
   for (const Element& element : elements_) {
     Reply reply(replies_, element.session->protocol);
-    Call call{*element.command, element.args, reply, keys, *element.session, server_};
+    Call call{*element.command, element.args, reply, keys, *element.session, server_, lookups_};
     const size_t mark = reply.mark();
     if (Status status = element.command->handler.run(call); !status) {
       if (status.error().reason != reply_error) return status;
       reply.rewind(mark);
       reply.error(status.error().message);
+      errors_.emplace_back(ends_.size(), std::move(status).error().message);
     }
     ends_.push_back(replies_.size());
+    ended_us_.push_back(clock.monotonic_us());
   }
   return keys.finish([&](const Key& key) { server_.watches().touch(key.stored_key()); });
 }
 
+void RedisTransaction::record() {
+  if (elements_.empty()) return;
+  const uint64_t now_us = server_.map().clock.monotonic_us();
+  const uint64_t all_us = now_us - began_us_;
+  const uint64_t handlers_us = ended_us_.back() - handlers_began_us_;
+  const uint64_t share_us = (all_us - std::min(all_us, handlers_us)) / elements_.size();
+  const auto us_of = [&](size_t i) {
+    return ended_us_[i] - (i == 0 ? handlers_began_us_ : ended_us_[i - 1]) + share_us;
+  };
+  Usage& usage = *elements_[0].session->usage;
+  usage.count([&](UsageFigures& figures) {
+    figures.hits += lookups_.hits;
+    figures.misses += lookups_.misses;
+    auto error = errors_.begin();
+    CommandFigures* of_command = nullptr;
+    for (size_t i = 0; i < elements_.size(); i++) {
+      const bool failed = error != errors_.end() && error->first == i;
+      // Most batches are of one command.
+      if (i == 0 || elements_[i].command != elements_[i - 1].command)
+        of_command = &figures.commands[elements_[i].command];
+      of_command->ran(us_of(i), failed);
+      if (failed) figures.error((error++)->second);
+    }
+  });
+  for (size_t i = 0; i < elements_.size(); i++) {
+    const Element& element = elements_[i];
+    if (usage.is_notable(us_of(i)))
+      usage.note(*element.session, *element.command, element.args, us_of(i),
+                 server_.map().clock.unix_ms() / 1'000);
+  }
+}
+
 Status RedisTransaction::run(FunctionRef<Status(Keys&)> check) {
+  began_us_ = server_.map().clock.monotonic_us();
   TRY(server_.versions().prepare());
   const KeyspaceId keyspace = tenant_.id();
   // So many latches would be in everybody's way: one for all of it is not worse.
@@ -117,8 +181,10 @@ Status RedisTransaction::run(FunctionRef<Status(Keys&)> check) {
     }
   const auto operations = static_cast<uint32_t>(elements_.size());
   const auto run_all = [&](CountedView& view) { return run_elements(view, check); };
-  return writes_ ? tenant_.write(caller_, Model::redis, scope, run_all, operations)
-                 : tenant_.read(caller_, Model::redis, scope, run_all, operations);
+  TRY(writes_ ? tenant_.write(caller_, Model::redis, scope, run_all, operations)
+              : tenant_.read(caller_, Model::redis, scope, run_all, operations));
+  record();
+  return {};
 }
 
 ByteView RedisTransaction::reply(size_t element) const {
@@ -133,6 +199,11 @@ const Command* Executor::plan(const Request& request, bool is_waiting) {
   Reply reply(*request.out, session.protocol);
   const Command* command = find_command(request.args[0]);
   const auto refuse = [&](const std::string& text) {
+    if (session.usage != nullptr)
+      session.usage->count([&](UsageFigures& figures) {
+        if (command != nullptr) figures.rejected(*command);
+        figures.error(text);
+      });
     if (command != nullptr && command->name == "exec") {  // then it is the transaction that is over
       server_.leave_multi(session);
       reply.error("EXECABORT Transaction discarded because of: " + text.substr(text.find(' ') + 1));
@@ -150,11 +221,15 @@ const Command* Executor::plan(const Request& request, bool is_waiting) {
                                 shown(request.args[1], 128), upper(command->name)));
     if (sub != nullptr) command = sub;
   }
+  session.last_command.store(command, std::memory_order_relaxed);
   if (!arity_fits(*command, request.args.size()))
     return refuse(wrong_arity(full_name(*command)).message);
   // Once for all that runs together: a refusal must not overtake what waits.
   if (!is_waiting && !command->has(no_auth) && !server_.is_welcome(session))
     return refuse("NOAUTH Authentication required.");
+  if (!has_role_for(session, *command) && !command->has(no_auth))
+    return refuse(fmt::format("NOPERM User {} has no permissions to run the '{}' command",
+                              session.user, full_name(*command)));
   if (session.in_multi && is_queued_in_multi(*command)) {
     if (command->has(no_multi)) return refuse("ERR Command not allowed inside a transaction");
     QueuedCommand queued{command, {}};
@@ -170,11 +245,17 @@ void Executor::run_alone(const Request& request, const Command& command) {
   Session& session = *request.session;
   const size_t before = request.out->size();
   Reply reply(*request.out, session.protocol);
-  AloneCall call{command, request.args, reply, session, server_, server_.map().clock.unix_ms()};
+  const Clock& clock = server_.map().clock;
+  AloneCall call{command, request.args, reply, session, server_, clock.unix_ms()};
+  const uint64_t began_us = clock.monotonic_us();
+  std::string error;
   if (const Status status = command.handler.run_alone(call); !status) {
     request.out->resize(before);
-    reply.error(error_reply(status.error()));
+    error = error_reply(status.error());
+    reply.error(error);
   }
+  record_alone(session, command, request.args, clock.monotonic_us() - began_us, call.now_ms, error);
+  if (is_muted(session)) request.out->resize(before);
 }
 
 // Each on its own if together they are refused, which may be the fault of only one of them.
@@ -183,7 +264,7 @@ void Executor::commit(RedisTransaction& transaction, std::span<const Planned> pl
   const Status status = transaction.run(no_check);
   if (status) {
     for (size_t i = 0; i < planned.size(); i++)
-      planned[i].request->out->append(transaction.reply(i));
+      if (!planned[i].is_muted) planned[i].request->out->append(transaction.reply(i));
     return;
   }
   const Code code = status.error().code;
@@ -196,10 +277,15 @@ void Executor::commit(RedisTransaction& transaction, std::span<const Planned> pl
       alone.add({&session, one.command, one.request->args});
       outcome = alone.run(no_check);
     }
+    const std::string error = outcome ? "" : error_reply(outcome.error());
+    if (!outcome)
+      record_alone(session, *one.command, one.request->args, 0, server_.map().clock.unix_ms(),
+                   error);
+    if (one.is_muted) continue;
     if (outcome)
       one.request->out->append(alone.reply(0));
     else
-      Reply(*one.request->out, session.protocol).error(error_reply(outcome.error()));
+      Reply(*one.request->out, session.protocol).error(error);
   }
 }
 
@@ -222,33 +308,20 @@ void Executor::run_together(std::span<const Planned> planned) {
 }
 
 void Executor::run(std::span<const Request> requests) {
-  // What is left of each session, in the order in which they came.
-  std::vector<std::vector<const Request*>> sessions;
+  std::vector<Queue> queues;  // in the order in which they came
   std::unordered_map<const Session*, size_t> index;
   for (const Request& request : requests) {
-    const auto [at, is_new] = index.emplace(request.session, sessions.size());
-    if (is_new) sessions.emplace_back();
-    sessions[at->second].push_back(&request);
+    const auto [at, is_new] = index.emplace(request.session, queues.size());
+    if (is_new) queues.push_back({request.session, {}});
+    queues[at->second].requests.push_back(&request);
   }
-  std::vector<size_t> next(sessions.size(), 0);
+  const uint64_t now_ms = server_.map().clock.unix_ms();
+  for (const Queue& queue : queues)
+    queue.session->active_ms.store(now_ms, std::memory_order_relaxed);
   for (;;) {
     std::vector<Planned> together;
-    for (size_t i = 0; i < sessions.size(); i++) {
-      bool is_waiting = false;  // has commands in `together`: what follows must not overtake them
-      for (; next[i] < sessions[i].size(); next[i]++) {
-        const Request& request = *sessions[i][next[i]];
-        if (is_waiting && !joins(request)) break;
-        const Command* command = plan(request, is_waiting);
-        if (command == nullptr) continue;
-        if (command->handler.run_alone != nullptr) {
-          run_alone(request, *command);
-          continue;
-        }
-        together.push_back({&request, command});
-        is_waiting = true;
-      }
-    }
-    if (together.empty()) return;
+    for (Queue& queue : queues) run_ready(queue, together);
+    if (together.empty()) break;
     std::stable_sort(together.begin(), together.end(), [](const Planned& a, const Planned& b) {
       const Session& x = *a.request->session;
       const Session& y = *b.request->session;
@@ -256,6 +329,46 @@ void Executor::run(std::span<const Request> requests) {
     });
     run_together(together);
   }
+  for (const Queue& queue : queues) {
+    Session& session = *queue.session;
+    session.commands_done = queue.next;
+    session.queued.store(session.in_multi ? static_cast<int64_t>(session.queue.size()) : -1,
+                         std::memory_order_relaxed);
+  }
+}
+
+// Runs what can be run alone, and adds to `together` what comes behind that.
+void Executor::run_ready(Queue& queue, std::vector<Planned>& together) {
+  Session& session = *queue.session;
+  bool is_waiting = false;  // has commands in `together`: what follows must not overtake them
+  for (; queue.next < queue.requests.size() && !queue.is_held; queue.next++) {
+    if (session.closing && !within_exec_) continue;
+    const Request& request = *queue.requests[queue.next];
+    if (is_waiting && !joins(request)) return;
+    queue.is_held = is_held(request);
+    if (queue.is_held) return;
+    if (!within_exec_) session.skips_this = std::exchange(session.skip_reply, false);
+    const size_t before = request.out->size();
+    const Command* command = plan(request, is_waiting);
+    if (command == nullptr) {
+      if (is_muted(session)) request.out->resize(before);
+    } else if (command->handler.run_alone != nullptr) {
+      run_alone(request, *command);
+    } else {
+      together.push_back({&request, command, is_muted(session)});
+      is_waiting = true;
+    }
+  }
+}
+
+bool Executor::is_held(const Request& request) const {
+  Session& session = *request.session;
+  if (within_exec_ || session.usage == nullptr || session.usage->pause_until_ms() == 0)
+    return false;
+  const Command* command = find_command(request.args[0]);
+  const bool is_write = command != nullptr && writes(session, *command);
+  return session.usage->is_paused(is_write, server_.map().clock.unix_ms()) &&
+         server_.clients().hold(session, is_write);
 }
 
 // Whether planning it now changes and answers nothing, so that it may join what waits.

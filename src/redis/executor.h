@@ -44,6 +44,7 @@ class RedisTransaction {
   ByteView replies() const { return replies_; }  // of all, one after the other
 
  private:
+  void record();
   bool add(const Element& element, bool always);
   Status run_elements(CountedView& view, FunctionRef<Status(Keys&)> check);
 
@@ -57,31 +58,56 @@ class RedisTransaction {
   bool writes_ = false;
   Bytes replies_;
   std::vector<size_t> ends_;
+  // Of the last run, for its records. A command's time is its own and its share of what they all
+  // needed.
+  Lookups lookups_;
+  std::vector<uint64_t> ended_us_;
+  std::vector<std::pair<size_t, std::string>> errors_;  // by element
+  uint64_t began_us_ = 0;
+  uint64_t handlers_began_us_ = 0;
 };
 
 // One per loop; one thread.
 class Executor {
  public:
-  explicit Executor(RedisServer& server) : server_(server) {}
+  // within_exec: what it is given is part of a command that has begun: all of it is run, whatever
+  // the session's pause, end or silence, and answered.
+  explicit Executor(RedisServer& server, bool within_exec = false)
+      : server_(server), within_exec_(within_exec) {}
 
   // Those of one session in their order, sessions among each other in any. Replies are appended
-  // when what they say is committed.
+  // when what they say is committed. A pause of the tenant may leave some undone, see
+  // Session::commands_done: these are to be given again when Session::go_on is called.
   void run(std::span<const Request> requests);
 
  private:
   struct Planned {
     const Request* request;
-    const Command* command;  // null: the request was answered
+    const Command* command;
+    bool is_muted;  // nobody is to hear its reply
   };
+  struct Queue {
+    Session* session;
+    std::vector<const Request*> requests;
+    size_t next = 0;
+    bool is_held = false;
+  };
+  void run_ready(Queue& queue, std::vector<Planned>& together);
   // Answers at once what needs no data: errors, and what is queued for EXEC. `is_waiting`: commands
   // of the session wait to be run, and this one joins them.
   const Command* plan(const Request& request, bool is_waiting);
+  bool is_held(const Request& request) const;
+  // Nobody is to hear what it is answered. Of EXEC that holds for the whole.
+  bool is_muted(const Session& session) const {
+    return !within_exec_ && (session.no_reply || session.skips_this);
+  }
   bool joins(const Request& request) const;
   void run_alone(const Request& request, const Command& command);
   void run_together(std::span<const Planned> planned);
   void commit(RedisTransaction& transaction, std::span<const Planned> planned);
 
   RedisServer& server_;
+  const bool within_exec_;
 };
 
 // The reply of an error that is none of Redis's own: of a quota, a state, the disk.

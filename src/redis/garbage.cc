@@ -78,6 +78,7 @@ Result<size_t> RedisGarbageOwner::collect(Tenant& tenant, std::span<const Garbag
     if (!garbage) return Error{Code::corrupt, "a note of Redis does not make sense"};
     if (garbage->is_expiry) {
       TRY(expire(tenant, note, garbage->database, garbage->name));
+      server_.usage(tenant.id())->count([](UsageFigures& figures) { figures.expired++; });
       gone++;
       continue;
     }

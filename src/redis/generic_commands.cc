@@ -182,6 +182,7 @@ const Command table[] = {
     {.name = "sort",
      .arity = -2,
      .flags = write | denyoom | movablekeys,
+     .keys = one,
      .handler = sort,
      .since = "1.0.0",
      .summary = "Sorts a list, a set or a sorted set.",

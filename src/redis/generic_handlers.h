@@ -2,6 +2,7 @@
 #pragma once
 
 #include "redis/call.h"
+#include "redis/rdb_payload.h"
 
 namespace trellis {
 
@@ -21,11 +22,13 @@ Status sort_read_only(AloneCall& call);
 Status find_sort_keys(Args args, std::vector<size_t>& positions);
 
 // dump_commands.cc
+Result<RdbValue> read_value(Call& call, const Key& key);
 Status dump(Call& call);
 Status restore(Call& call);
 
-// object_commands.cc: the subcommands of OBJECT
+// object_commands.cc: the subcommands of OBJECT, and what OBJECT ENCODING gives
 std::span<const Command> object_commands();
+Result<std::string_view> encoding_of(Call& call, const Key& key);
 
 // The name that TYPE gives.
 std::string_view type_name(RedisType type);

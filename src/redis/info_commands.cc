@@ -1,94 +1,387 @@
-// INFO: what tools read about a server, of the caller's keyspace only.
+// INFO: what tools read about a server. What is the caller's keyspace's is told of that one only:
+// keys, clients, commands, errors. What is the process's is told as it is.
 #include <fmt/format.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "codec/counter_value.h"
 #include "redis/call.h"
+#include "redis/number_text.h"
+#include "redis/process_facts.h"
 #include "redis/server.h"
+#include "tenant/sha256.h"
 
 namespace trellis {
 namespace {
 
 using namespace command_flag;
 
-Result<std::string> server_section(AloneCall& call) {
-  const uint64_t up_s = call.server.uptime_ms() / 1'000;
-  return fmt::format(
-      "# Server\r\nredis_version:{}\r\nredis_mode:standalone\r\narch_bits:64\r\n"
-      "multiplexing_api:epoll\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\nuptime_in_days:{}\r\n"
-      "hz:10\r\n",
-      redis_version, ::getpid(), up_s, up_s / 86'400);
+// The lines of a section.
+class Lines {
+ public:
+  explicit Lines(std::string_view title) : text_(fmt::format("# {}\r\n", title)) {}
+  template <class Value>
+  Lines& add(std::string_view name, const Value& value) {
+    text_ += fmt::format("{}:{}\r\n", name, value);
+    return *this;
+  }
+  // With a second line for people.
+  Lines& add_bytes(std::string_view name, uint64_t bytes) {
+    return add(name, bytes).add(fmt::format("{}_human", name), human(bytes));
+  }
+  std::string text() const { return text_; }
+
+ private:
+  static std::string human(uint64_t bytes) {
+    if (bytes < 1024) return fmt::format("{}B", bytes);
+    auto value = static_cast<double>(bytes);
+    std::string_view units = "KMGTP";
+    for (value /= 1024; value >= 1024 && units.size() > 1; value /= 1024) units.remove_prefix(1);
+    return fmt::format("{:.2f}{}", value, units[0]);
+  }
+  std::string text_;
+};
+
+std::string run_id(const RedisServer& server) {
+  const uint64_t started_ms = server.map().clock.unix_ms() - server.uptime_ms();
+  return to_hex(sha256(fmt::format("{} {}", ::getpid(), started_ms))).substr(0, 40);
 }
 
-Result<std::string> clients_section(AloneCall&) {
-  return "# Clients\r\nmaxclients:10000\r\nblocked_clients:0\r\n";
+Result<std::string> server_section(AloneCall& call) {
+  const uint64_t up_s = call.server.uptime_ms() / 1'000;
+  utsname system{};
+  ::uname(&system);
+  const RedisConfig& config = call.server.config();
+  const KeyspaceId keyspace = call.session.tenant->id();
+  return Lines("Server")
+      .add("redis_version", redis_version)
+      .add("redis_git_sha1", "00000000")
+      .add("redis_git_dirty", 0)
+      .add("redis_build_id", 0)
+      .add("redis_mode", "standalone")
+      .add("os", fmt::format("{} {} {}", system.sysname, system.release, system.machine))
+      .add("arch_bits", 64)
+      .add("monotonic_clock", "POSIX clock_gettime")
+      .add("multiplexing_api", "epoll")
+      .add("gcc_version", __VERSION__)
+      .add("process_id", ::getpid())
+      .add("process_supervised", "no")
+      .add("run_id", run_id(call.server))
+      .add("tcp_port", config.value(keyspace, "port"))
+      .add("server_time_usec", call.now_ms * 1'000)
+      .add("uptime_in_seconds", up_s)
+      .add("uptime_in_days", up_s / 86'400)
+      .add("hz", config.value(keyspace, "hz"))
+      .add("configured_hz", config.value(keyspace, "hz"))
+      .add("executable", "")
+      .add("config_file", "")
+      .add("io_threads_active", 0)
+      .text();
+}
+
+Result<std::string> clients_section(AloneCall& call) {
+  size_t clients = 0;
+  size_t input_bytes = 0;
+  size_t output_bytes = 0;
+  call.server.clients().for_each(call.session.tenant->id(), [&](const Session& session) {
+    clients++;
+    input_bytes = std::max<size_t>(input_bytes, session.input_bytes);
+    output_bytes = std::max<size_t>(output_bytes, session.output_bytes);
+  });
+  return Lines("Clients")
+      .add("connected_clients", clients)
+      .add("cluster_connections", 0)
+      .add("maxclients", call.server.options().clients_max)
+      .add("client_recent_max_input_buffer", input_bytes)
+      .add("client_recent_max_output_buffer", output_bytes)
+      .add("blocked_clients", 0)
+      .add("tracking_clients", 0)
+      .add("clients_in_timeout_table", 0)
+      .text();
 }
 
 Result<std::string> memory_section(AloneCall& call) {
   TRY_ASSIGN(const Figures figures, call.session.tenant->figures());
-  return fmt::format("# Memory\r\nused_memory:{}\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n",
-                     figures.bytes);
+  TRY_ASSIGN(const Keyspace keyspace, call.session.tenant->keyspace());
+  const auto bytes = static_cast<uint64_t>(std::max<int64_t>(figures.bytes, 0));
+  return Lines("Memory")
+      .add_bytes("used_memory", bytes)  // on disk: memory is a cache of all keyspaces
+      .add_bytes("used_memory_rss", process_rss_bytes())
+      .add_bytes("used_memory_peak", bytes)
+      .add("used_memory_peak_perc", "100.00%")
+      .add("used_memory_overhead", 0)
+      .add("used_memory_startup", 0)
+      .add("used_memory_dataset", bytes)
+      .add("used_memory_dataset_perc", "100.00%")
+      .add_bytes("total_system_memory", machine_memory_bytes())
+      .add_bytes("used_memory_lua", 0)
+      .add_bytes("used_memory_scripts", 0)
+      .add("number_of_cached_scripts", 0)
+      .add("number_of_functions", 0)
+      .add("number_of_libraries", 0)
+      .add_bytes("maxmemory", keyspace.quota.bytes)
+      .add("maxmemory_policy", call.server.config().value(keyspace.id, "maxmemory-policy"))
+      .add("mem_fragmentation_ratio", "1.00")
+      .add("mem_fragmentation_bytes", 0)
+      .add("mem_not_counted_for_evict", 0)
+      .add("mem_replication_backlog", 0)
+      .add("mem_clients_slaves", 0)
+      .add("mem_clients_normal", 0)
+      .add("mem_aof_buffer", 0)
+      .add("mem_allocator", "libc")
+      .add("active_defrag_running", 0)
+      .add("lazyfree_pending_objects", 0)
+      .add("lazyfreed_objects", 0)
+      .text();
 }
 
-Result<std::string> persistence_section(AloneCall&) {
-  return "# Persistence\r\nloading:0\r\nrdb_bgsave_in_progress:0\r\naof_enabled:1\r\n"
-         "aof_rewrite_in_progress:0\r\naof_last_write_status:ok\r\n";
+Result<std::string> persistence_section(AloneCall& call) {
+  return Lines("Persistence")
+      .add("loading", 0)
+      .add("async_loading", 0)
+      .add("rdb_changes_since_last_save", 0)
+      .add("rdb_bgsave_in_progress", 0)
+      .add("rdb_last_save_time", call.now_ms / 1'000)
+      .add("rdb_last_bgsave_status", "ok")
+      .add("rdb_last_bgsave_time_sec", 0)
+      .add("rdb_current_bgsave_time_sec", -1)
+      .add("rdb_saves", 0)
+      .add("aof_enabled", 1)
+      .add("aof_rewrite_in_progress", 0)
+      .add("aof_rewrite_scheduled", 0)
+      .add("aof_last_rewrite_time_sec", -1)
+      .add("aof_current_rewrite_time_sec", -1)
+      .add("aof_last_bgrewrite_status", "ok")
+      .add("aof_last_write_status", "ok")
+      .text();
 }
 
 Result<std::string> stats_section(AloneCall& call) {
   const Tenant::Load load = call.session.tenant->load();
-  return fmt::format("# Stats\r\ntotal_commands_processed:{}\r\ninstantaneous_ops_per_sec:{}\r\n",
-                     load.reads + load.writes,
-                     static_cast<uint64_t>(load.reads_per_second + load.writes_per_second));
+  const UsageFigures figures = call.session.usage->figures();
+  uint64_t errors = 0;
+  for (const auto& [kind, count] : figures.errors) errors += count;
+  uint64_t calls = 0;
+  for (const auto& [command, of] : figures.commands) calls += of.calls;
+  return Lines("Stats")
+      .add("total_connections_received", figures.connections)
+      .add("total_commands_processed", calls)
+      .add("instantaneous_ops_per_sec",
+           static_cast<uint64_t>(load.reads_per_second + load.writes_per_second))
+      .add("total_net_input_bytes", figures.received_bytes)
+      .add("total_net_output_bytes", figures.sent_bytes)
+      .add("instantaneous_input_kbps", "0.00")
+      .add("instantaneous_output_kbps", "0.00")
+      .add("rejected_connections", 0)
+      .add("sync_full", 0)
+      .add("sync_partial_ok", 0)
+      .add("sync_partial_err", 0)
+      .add("expired_keys", figures.expired)
+      .add("expired_stale_perc", "0.00")
+      .add("expired_time_cap_reached_count", 0)
+      .add("evicted_keys", 0)
+      .add("evicted_clients", 0)
+      .add("keyspace_hits", figures.hits)
+      .add("keyspace_misses", figures.misses)
+      .add("pubsub_channels", 0)
+      .add("pubsub_patterns", 0)
+      .add("latest_fork_usec", 0)
+      .add("total_forks", 0)
+      .add("migrate_cached_sockets", 0)
+      .add("unexpected_error_replies", 0)
+      .add("total_error_replies", errors)
+      .text();
 }
 
-Result<std::string> replication_section(AloneCall&) {
-  return "# Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_repl_offset:0\r\n";
+Result<std::string> replication_section(AloneCall& call) {
+  return Lines("Replication")
+      .add("role", "master")
+      .add("connected_slaves", 0)
+      .add("master_failover_state", "no-failover")
+      .add("master_replid", run_id(call.server))
+      .add("master_replid2", std::string(40, '0'))
+      .add("master_repl_offset", 0)
+      .add("second_repl_offset", -1)
+      .add("repl_backlog_active", 0)
+      .add("repl_backlog_size", 0)
+      .add("repl_backlog_first_byte_offset", 0)
+      .add("repl_backlog_histlen", 0)
+      .text();
 }
 
-Result<std::string> cluster_section(AloneCall&) { return "# Cluster\r\ncluster_enabled:0\r\n"; }
+Result<std::string> cpu_section(AloneCall&) {
+  const CpuSeconds cpu = process_cpu();
+  return Lines("CPU")
+      .add("used_cpu_sys", fmt::format("{:.6f}", cpu.system))
+      .add("used_cpu_user", fmt::format("{:.6f}", cpu.user))
+      .add("used_cpu_sys_children", "0.000000")
+      .add("used_cpu_user_children", "0.000000")
+      .text();
+}
+
+Result<std::string> modules_section(AloneCall&) { return Lines("Modules").text(); }
+
+using NamedFigures = std::map<std::string, CommandFigures>;
+NamedFigures by_name(AloneCall& call) {
+  NamedFigures named;
+  for (const auto& [command, figures] : call.session.usage->figures().commands)
+    named.emplace(full_name(*command), figures);
+  return named;
+}
+
+Result<std::string> commandstats_section(AloneCall& call) {
+  Lines lines("Commandstats");
+  for (const auto& [name, of] : by_name(call)) {
+    const double us_per_call =
+        of.calls == 0 ? 0 : static_cast<double>(of.us) / static_cast<double>(of.calls);
+    lines.add("cmdstat_" + name,
+              fmt::format("calls={},usec={},usec_per_call={:.2f},rejected_calls={},failed_calls={}",
+                          of.calls, of.us, us_per_call, of.rejected, of.failed));
+  }
+  return lines.text();
+}
+
+Result<std::string> errorstats_section(AloneCall& call) {
+  Lines lines("Errorstats");
+  for (const auto& [kind, count] : call.session.usage->figures().errors)
+    lines.add("errorstat_" + kind, fmt::format("count={}", count));
+  return lines.text();
+}
+
+// The end of the bucket in which so many per cent are reached.
+double percentile_us(const CommandFigures& figures, double percent) {
+  const double wanted = static_cast<double>(figures.calls) * percent / 100;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < duration_buckets; i++) {
+    sum += figures.durations[i];
+    if (static_cast<double>(sum) >= wanted && sum > 0)
+      return static_cast<double>(bucket_end_ns(i)) / 1'000;
+  }
+  return 0;
+}
+
+Result<std::string> latencystats_section(AloneCall& call) {
+  Lines lines("Latencystats");
+  const std::string wanted =
+      call.server.config().value(call.session.tenant->id(), "latency-tracking-info-percentiles");
+  for (const auto& [name, of] : by_name(call)) {
+    if (of.calls == 0) continue;
+    std::string text;
+    for (size_t at = 0; at < wanted.size();) {
+      const size_t end = std::min(wanted.find(' ', at), wanted.size());
+      const std::string percent = wanted.substr(at, end - at);
+      at = end + 1;
+      const auto number = parse_double(percent);
+      if (!number) continue;
+      text +=
+          fmt::format("{}p{}={:.3f}", text.empty() ? "" : ",", percent, percentile_us(of, *number));
+    }
+    lines.add("latency_percentiles_usec_" + name, text);
+  }
+  return lines.text();
+}
+
+Result<std::string> cluster_section(AloneCall&) {
+  return Lines("Cluster").add("cluster_enabled", 0).text();
+}
+
+struct Expiring {
+  int64_t due = 0;  // but not removed yet
+  int64_t later = 0;
+  double ttl_ms = 0;  // of those, summed
+};
+
+// By the notes of their expiry. Of so many that looking at them all would take long some are left
+// out.
+Result<std::array<Expiring, databases_max>> count_expiring(AloneCall& call) {
+  constexpr size_t notes_max = 200'000;
+  std::array<Expiring, databases_max> found{};
+  const KeyspaceId keyspace = call.session.tenant->id();
+  std::optional<Bytes> begin = encode(GarbageKey{keyspace, 0, Model::catalog, {}});
+  const Bytes end = encode(GarbageKey{keyspace, UINT64_MAX, Model::catalog, {}});
+  for (size_t seen = 0; begin && seen < notes_max;) {
+    TRY_ASSIGN(
+        ScanPage page,
+        call.server.map().engine.scan(
+            {.begin = *begin, .end = end, .entries_max = 4'096}, [&](ByteView key, ByteView) {
+              seen++;
+              const auto note = decode<GarbageKey>(key);
+              if (!note || note->model != Model::redis) return Visit::go_on;
+              const auto garbage = decode_redis_garbage(note->target);
+              if (!garbage || !garbage->is_expiry || garbage->database >= databases_max)
+                return Visit::go_on;
+              Expiring& expiring = found[garbage->database];
+              if (note->due_ms <= call.now_ms) {
+                expiring.due++;
+              } else {
+                expiring.later++;
+                expiring.ttl_ms += static_cast<double>(note->due_ms - call.now_ms);
+              }
+              return Visit::go_on;
+            }));
+    begin = std::move(page.resume);
+  }
+  return found;
+}
 
 Result<std::string> keyspace_section(AloneCall& call) {
-  std::string text = "# Keyspace\r\n";
+  Lines lines("Keyspace");
+  TRY_ASSIGN(const auto expiring, count_expiring(call));
   for (uint16_t database = 0; database < databases_max; database++) {
     Value value;
     const Bytes key =
         encode(CounterKey{call.session.tenant->id(), Model::redis, CounterName::keys, database});
     TRY(call.server.map().engine.get(key, value));
     if (!value.found()) continue;
-    const auto keys = decode_counter_value(value.bytes());
-    if (keys && *keys > 0)
-      text += fmt::format("db{}:keys={},expires=0,avg_ttl=0\r\n", database, *keys);
+    const Expiring& of = expiring[database];
+    const int64_t keys = decode_counter_value(value.bytes()).value_or(0) - of.due;
+    if (keys <= 0) continue;
+    const double ttl_ms = of.later == 0 ? 0 : of.ttl_ms / static_cast<double>(of.later);
+    lines.add(fmt::format("db{}", database), fmt::format("keys={},expires={},avg_ttl={}", keys,
+                                                         of.later, static_cast<uint64_t>(ttl_ms)));
   }
-  return text;
+  return lines.text();
 }
 
 struct Section {
   std::string_view name;
   Result<std::string> (*text)(AloneCall&);
+  bool by_default = true;
 };
 constexpr Section sections[] = {
-    {"server", server_section},   {"clients", clients_section},
-    {"memory", memory_section},   {"persistence", persistence_section},
-    {"stats", stats_section},     {"replication", replication_section},
-    {"cluster", cluster_section}, {"keyspace", keyspace_section},
+    {"server", server_section},
+    {"clients", clients_section},
+    {"memory", memory_section},
+    {"persistence", persistence_section},
+    {"stats", stats_section},
+    {"replication", replication_section},
+    {"cpu", cpu_section},
+    {"modules", modules_section},
+    {"commandstats", commandstats_section, false},
+    {"errorstats", errorstats_section},
+    {"latencystats", latencystats_section, false},
+    {"cluster", cluster_section},
+    {"keyspace", keyspace_section},
 };
+
+bool is_wanted(const AloneCall& call, const Section& section) {
+  if (call.count() == 1) return section.by_default;
+  for (size_t i = 1; i < call.count(); i++)
+    if (call.is_word(i, section.name) || call.is_word(i, "everything") ||
+        (call.is_word(i, "all") && section.name != "modules") ||
+        (call.is_word(i, "default") && section.by_default))
+      return true;
+  return false;
+}
 
 Status info(AloneCall& call) {
   TRY(call.session.tenant->admit(call.session.caller, Access::read));
-  const auto wanted = [&](std::string_view name) {
-    if (call.count() == 1) return true;
-    for (size_t i = 1; i < call.count(); i++)
-      if (call.is_word(i, name) || call.is_word(i, "all") || call.is_word(i, "default") ||
-          call.is_word(i, "everything"))
-        return true;
-    return false;
-  };
   std::string text;
   for (const Section& section : sections) {
-    if (!wanted(section.name)) continue;
+    if (!is_wanted(call, section)) continue;
     TRY_ASSIGN(const std::string more, section.text(call));
     if (!text.empty()) text += "\r\n";
     text += more;

@@ -1,5 +1,6 @@
 // OBJECT: how Redis would keep a value of that size, as far as it can be told from the value.
 #include "redis/generic_handlers.h"
+#include "redis/help.h"
 #include "redis/number_text.h"
 
 namespace trellis {
@@ -38,6 +39,8 @@ Result<Shape> shape_of(Call& call, const Key& key) {
   return shape;
 }
 
+}  // namespace
+
 Result<std::string_view> encoding_of(Call& call, const Key& key) {
   if (key.type() == RedisType::string) {
     if (parse_integer(key.text())) return "int";
@@ -57,6 +60,8 @@ Result<std::string_view> encoding_of(Call& call, const Key& key) {
     default: return "raw";
   }
 }
+
+namespace {
 
 // A key that does not exist has no answer.
 Result<const Key*> open_object(Call& call) {
@@ -94,29 +99,6 @@ Status references(Call& call) {
   return {};
 }
 
-Status help(AloneCall& call) {
-  constexpr std::string_view lines[] = {
-      "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-      "ENCODING <key>",
-      "    Return the kind of internal representation used in order to store the value",
-      "    associated with a <key>.",
-      "FREQ <key>",
-      "    Return the access frequency index of the <key>. The returned integer is",
-      "    proportional to the logarithm of the recent access frequency of the key.",
-      "IDLETIME <key>",
-      "    Return the idle time of the <key>, that is the approximated number of",
-      "    seconds elapsed since the last access to the key.",
-      "REFCOUNT <key>",
-      "    Return the number of references of the value associated with the specified",
-      "    <key>.",
-      "HELP",
-      "    Prints this help.",
-  };
-  call.reply.array(std::size(lines));
-  for (const std::string_view line : lines) call.reply.simple(line);
-  return {};
-}
-
 constexpr Command about_key(std::string_view name, Status (*handler)(Call&),
                             std::string_view summary) {
   return {.name = name,
@@ -126,19 +108,14 @@ constexpr Command about_key(std::string_view name, Status (*handler)(Call&),
           .handler = handler,
           .since = "2.2.3",
           .summary = summary,
-          .container = "object"};
+          .container = "object",
+          .syntax = "<key>"};
 }
 
 const Command table[] = {
     about_key("encoding", encoding, "How Redis would keep the value of a key."),
     about_key("freq", frequency, "How often a key is used, which is not kept."),
-    {.name = "help",
-     .arity = 2,
-     .flags = loading | stale,
-     .handler = help,
-     .since = "6.2.0",
-     .summary = "The subcommands of OBJECT.",
-     .container = "object"},
+    help_entry("object", "6.2.0"),
     about_key("idletime", idle_time, "Seconds since a key was used, which are not kept."),
     about_key("refcount", references, "How many references the value of a key has: one."),
 };

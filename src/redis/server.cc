@@ -15,10 +15,40 @@ Error wrong_password() {
 
 Status RedisServer::greet(Session& session) {
   if (options_.auth_required || !session.is_local) return {};
-  TRY_ASSIGN(session.tenant, keyspaces_.tenant(default_keyspace));
+  TRY_ASSIGN(std::shared_ptr<Tenant> tenant, keyspaces_.tenant(default_keyspace));
   session.secret.clear();
-  session.caller = {Role::admin, "local"};
+  bind(session, std::move(tenant), {Role::server_admin, "local"}, "default");
   return {};
+}
+
+void RedisServer::bind(Session& session, std::shared_ptr<Tenant> tenant, Caller caller,
+                       ByteView user) {
+  std::shared_ptr<Usage> used = usage(tenant->id());
+  if (used != session.usage) used->count([](UsageFigures& figures) { figures.connections++; });
+  clients_.change([&] {
+    session.tenant = std::move(tenant);
+    session.usage = std::move(used);
+    session.caller = std::move(caller);
+    session.user = user;
+  });
+}
+
+std::shared_ptr<Usage> RedisServer::usage(KeyspaceId keyspace) {
+  const std::lock_guard lock(usages_mutex_);
+  std::shared_ptr<Usage>& usage = usages_[keyspace];
+  if (usage == nullptr) usage = std::make_shared<Usage>();
+  return usage;
+}
+
+Status RedisServer::start_anew(Session& session) {
+  clients_.change([&] {
+    session.name.clear();
+    session.user = "default";
+    session.tenant = nullptr;
+    session.usage = nullptr;
+  });
+  session.secret.clear();
+  return greet(session);
 }
 
 void RedisServer::leave_multi(Session& session) {
@@ -42,9 +72,7 @@ Status RedisServer::authenticate(Session& session, ByteView user, ByteView secre
   if (!options_.admin_token.empty() && same_secret(secret, options_.admin_token)) {
     auto tenant = keyspaces_.tenant(keyspace);
     if (!tenant) return wrong_password();
-    session.tenant = std::move(*tenant);
-    session.caller = {Role::server_admin, "admin"};
-    session.user = user;
+    bind(session, std::move(*tenant), {Role::server_admin, "admin"}, user);
     session.secret.clear();
     return {};
   }
@@ -57,9 +85,7 @@ Status RedisServer::authenticate(Session& session, ByteView user, ByteView secre
   TRY_ASSIGN(std::shared_ptr<Tenant> tenant, keyspaces_.tenant(identity->keyspace));
   TRY_ASSIGN(const Keyspace known, tenant->keyspace());
   if (known.name != keyspace) return wrong_password();
-  session.tenant = std::move(tenant);
-  session.caller = std::move(identity->caller);
-  session.user = user;
+  bind(session, std::move(tenant), std::move(identity->caller), user);
   session.secret = secret;
   session.secret_checked = changes_seen;
   session.secret_expires_ms = identity->expires_at_ms;

@@ -2,9 +2,15 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
 
+#include "redis/clients.h"
 #include "redis/config.h"
 #include "redis/session.h"
+#include "redis/usage.h"
 #include "redis/versions.h"
 #include "redis/watch.h"
 #include "tenant/keyspaces.h"
@@ -18,6 +24,9 @@ inline constexpr std::string_view redis_version = "7.2.0";
 struct RedisOptions {
   bool auth_required = false;  // else the default keyspace is open to clients on this machine
   std::string admin_token;     // of the server's admin, good for every keyspace; empty: none
+  size_t clients_max = 10'000;
+  // Any thread: stops the whole process, gracefully and soon. None: it cannot be stopped so.
+  std::function<void()> stop_process = {};
 };
 
 // Any thread.
@@ -29,14 +38,18 @@ class RedisServer {
         tokens_(tokens),
         options_(std::move(options)),
         versions_(keyspaces.map()),
+        clients_(keyspaces.map().clock),
         changes_(keyspaces.changes().subscribe([this] { changes_seen_++; })) {}
 
-  // A new client. One on this machine is in the default keyspace at once, unless it must say who it
-  // is.
+  // A new client. One on this machine is in the default keyspace at once, and the server's admin as
+  // it is over HTTP, unless it must say who it is.
   Status greet(Session& session);
   // Binds the session to the keyspace that `user` names, KEYSPACE[.USER], as the secret allows it:
   // WRONGPASS. What the session was before stays if it fails.
   Status authenticate(Session& session, ByteView user, ByteView secret);
+
+  // As a client that has just come.
+  Status start_anew(Session& session);
 
   // Whether it is authenticated and its token still good. Else it has to say anew who it is.
   bool is_welcome(Session& session);
@@ -44,7 +57,10 @@ class RedisServer {
   void leave_multi(Session& session);
   void forget_watches(Session& session);
   // The connection is gone.
-  void leave(Session& session) { forget_watches(session); }
+  void leave(Session& session) {
+    clients_.remove(session);
+    forget_watches(session);
+  }
   uint64_t next_client_id() { return ++client_ids_; }
 
   Keyspaces& keyspaces() { return keyspaces_; }
@@ -52,15 +68,23 @@ class RedisServer {
   Versions& versions() { return versions_; }
   WatchTable& watches() { return watches_; }
   RedisConfig& config() { return config_; }
+  Clients& clients() { return clients_; }
+  const RedisOptions& options() const { return options_; }
+  std::shared_ptr<Usage> usage(KeyspaceId keyspace);
   uint64_t uptime_ms() const { return map().clock.unix_ms() - started_ms_; }
 
  private:
+  void bind(Session& session, std::shared_ptr<Tenant> tenant, Caller caller, ByteView user);
+
   Keyspaces& keyspaces_;
   Tokens& tokens_;
   const RedisOptions options_;
   Versions versions_;
   WatchTable watches_;
   RedisConfig config_;
+  Clients clients_;
+  std::mutex usages_mutex_;
+  std::unordered_map<KeyspaceId, std::shared_ptr<Usage>> usages_;
   const uint64_t started_ms_ = map().clock.unix_ms();
   std::atomic<uint64_t> client_ids_{0};
   std::atomic<uint64_t> changes_seen_{1};  // by administrators: a token may have been revoked

@@ -163,12 +163,16 @@ const Command table[] = {
     {"dbsize", 1, readonly | fast, {}, dbsize, "1.0.0", "How many keys the database has."},
     {"flushall", -1, write, {}, flushall, "1.0.0", "Deletes the keys of all databases."},
     {"flushdb", -1, write, {}, flushdb, "1.0.0", "Deletes the keys of the database."},
-    {"keys", 2, readonly, {}, keys, "1.0.0", "The keys that match a pattern."},
     {"time", 1, loading | stale | fast, {}, time, "2.6.0", "The time of the server."},
+};
+
+const Command keys_table[] = {
+    {"keys", 2, readonly, {}, keys, "1.0.0", "The keys that match a pattern."},
 };
 
 }  // namespace
 
+std::span<const Command> keys_commands() { return keys_table; }
 std::span<const Command> server_commands() { return table; }
 
 }  // namespace trellis

@@ -1,7 +1,9 @@
 // What a client's connection means to commands.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +23,10 @@ struct QueuedCommand {
   std::vector<Bytes> args;
 };
 
-// One thread, that of its loop.
+class Usage;
+
+// One thread, that of its loop. Others see it by Clients: they read what is atomic here, what never
+// changes, and what is only changed with Clients::change (names, tenant, user).
 struct Session {
   uint64_t id = 0;
   std::string name;
@@ -31,10 +36,18 @@ struct Session {
   std::string library_version;
   bool is_local = false;  // from this machine
   uint64_t connected_ms = 0;
-  uint64_t active_ms = 0;
-  std::string last_command;
+  std::atomic<uint64_t> active_ms = 0;
+  std::atomic<const Command*> last_command = nullptr;
+  std::atomic<size_t> input_bytes = 0;   // received and not run
+  std::atomic<size_t> output_bytes = 0;  // to be sent
+
+  // Set by whoever has the socket, before the first command. Any thread, but not behind
+  // RedisServer::leave: closes the connection; lets commands that were held run.
+  std::function<void()> kill = [] {};
+  std::function<void()> go_on = [] {};
 
   std::shared_ptr<Tenant> tenant;  // null: not authenticated yet
+  std::shared_ptr<Usage> usage;    // the tenant's; null as long as that is
   Caller caller{Role::read, {}};
   std::string user = "default";
   // The token that it came in with, which may be revoked or expire: see RedisServer::is_welcome.
@@ -42,12 +55,21 @@ struct Session {
   uint64_t secret_checked = 0;
   uint64_t secret_expires_ms = 0;  // 0: never
 
-  uint32_t database = 0;
-  int protocol = 2;
-  bool closing = false;     // after what is to be sent
+  std::atomic<uint32_t> database = 0;
+  std::atomic<int> protocol = 2;
+  // After what is to be sent; what it asked for behind that is not run. Others set it by Clients.
+  std::atomic<bool> closing = false;
   bool no_reply = false;    // CLIENT REPLY OFF
   bool skip_reply = false;  // CLIENT REPLY SKIP: of the next command
+  bool skips_this = false;  // of the one that runs
+  std::atomic<bool> no_evict = false;
+  std::atomic<bool> no_touch = false;
 
+  size_t commands_done = 0;           // of those that were given to the executor, by its last run
+  std::atomic<bool> is_held = false;  // the first of the others waits for the end of a pause
+  bool held_write = false;
+
+  std::atomic<int64_t> queued = -1;  // commands behind MULTI; -1: there was none
   bool in_multi = false;
   bool multi_failed = false;  // EXEC will refuse
   std::vector<QueuedCommand> queue;

@@ -110,7 +110,7 @@ Status exec_one_by_one(AloneCall& call) {
   session.queue.clear();
   session.in_multi = false;
   Bytes replies;
-  Executor executor(call.server);
+  Executor executor(call.server, true);
   for (const QueuedCommand& queued : queue) {
     const std::vector<ByteView> args(queued.args.begin(), queued.args.end());
     const Request request{&session, args, &replies};
@@ -135,10 +135,16 @@ Status exec(AloneCall& call) {
   return status;
 }
 
-constexpr uint32_t plain = noscript | loading | stale | fast;
+constexpr uint32_t plain = noscript | loading | stale | fast | allow_busy;
 const Command table[] = {
     {"discard", 1, plain, {}, discard, "2.0.0", "Forgets what MULTI has queued."},
-    {"exec", 1, noscript | loading | stale, {}, exec, "1.2.0", "Runs what MULTI has queued."},
+    {"exec",
+     1,
+     noscript | loading | stale | skip_slowlog,
+     {},
+     exec,
+     "1.2.0",
+     "Runs what MULTI has queued."},
     {"multi", 1, plain, {}, multi, "1.2.0", "Queues the commands that follow, for EXEC."},
     {"unwatch", 1, plain, {}, unwatch, "2.2.0", "Forgets what is watched."},
     {"watch",

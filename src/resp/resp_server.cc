@@ -24,16 +24,19 @@ class RespConnection final : public StreamConnection {
   void received(size_t bytes) override;
   void received_end() override { is_ended_ = true; }
   OutputQueue& output() override { return output_; }
-  void sent() override { take_commands(); }
+  void sent() override {
+    session_.output_bytes = output_.size();
+    take_commands();
+  }
   void refuse() override;
-  void stop() override { session_.closing = true; }
+  void stop() override;
   void abandon() override;
   void tick(size_t) override {}
   bool is_idle() const override { return commands_.empty() && output_.empty(); }
   bool is_over() const override {
-    return commands_.empty() && (session_.closing || (is_ended_ && !has_more_));
+    return commands_.empty() && (closes() || (is_ended_ && !has_more_));
   }
-  bool is_broken() const override { return false; }
+  bool is_broken() const override { return is_killed_ && !output_.empty(); }
 
   // The batch of a turn: what of this connection is in it, then that it was run.
   void add_requests(std::vector<Request>& requests);
@@ -41,6 +44,9 @@ class RespConnection final : public StreamConnection {
 
  private:
   void take_commands();
+  void killed();
+  void go_on();
+  bool closes() const { return session_.closing || is_stopping_; }
 
   RespLoop& loop_;
   StreamDriver& driver_;
@@ -53,8 +59,11 @@ class RespConnection final : public StreamConnection {
   Bytes replies_;
   OutputQueue output_;
   bool is_ended_ = false;
-  bool has_more_ = false;  // to parse, when the output has gone
-  std::string failure_;    // the input makes no sense from here on
+  bool is_stopping_ = false;
+  bool is_killed_ = false;   // what is to be sent need not be
+  bool is_waiting_ = false;  // a pause holds commands_
+  bool has_more_ = false;    // to parse, when the output has gone
+  std::string failure_;      // the input makes no sense from here on
 };
 
 // One loop's connections, and the executor that they share.
@@ -100,6 +109,25 @@ RespConnection::RespConnection(RespLoop& loop, StreamDriver& driver, const Strea
   // Whoever is not let in now is asked to say who it is.
   session_.is_local = peer.is_loopback;
   if (const Status greeted = redis.greet(session_); !greeted) session_.tenant = nullptr;
+  session_.local_address = peer.local_address;
+  session_.kill = [this, poster = driver.poster()] { poster->post([this] { killed(); }); };
+  session_.go_on = [this, poster = driver.poster()] { poster->post([this] { go_on(); }); };
+  redis.clients().add(session_);
+}
+
+void RespConnection::stop() {
+  is_stopping_ = true;
+  if (is_waiting_) session_.closing = true;  // and is not waited for
+  go_on();
+}
+
+void RespConnection::killed() {
+  is_killed_ = true;
+  go_on();
+}
+
+void RespConnection::go_on() {
+  if (std::exchange(is_waiting_, false)) loop_.run_soon(*this);
 }
 
 void RespConnection::abandon() {
@@ -109,7 +137,7 @@ void RespConnection::abandon() {
 
 std::span<char> RespConnection::input_space() {
   // Commands point into the input, and what they answer must find room.
-  if (!commands_.empty() || session_.closing || output_.size() > output_bytes_max) return {};
+  if (!commands_.empty() || closes() || output_.size() > output_bytes_max) return {};
   return input_.space(session_.tenant != nullptr ? input_bytes_max : stranger_input_bytes_max);
 }
 
@@ -119,7 +147,7 @@ void RespConnection::received(size_t bytes) {
 }
 
 void RespConnection::take_commands() {
-  if (!commands_.empty() || session_.closing) return;
+  if (!commands_.empty() || closes()) return;
   has_more_ = output_.size() > output_bytes_max;
   if (has_more_) return;
   parsed_bytes_ = 0;
@@ -160,12 +188,23 @@ void RespConnection::add_requests(std::vector<Request>& requests) {
 }
 
 void RespConnection::has_run() {
-  commands_.clear();
-  lines_.clear();
-  input_.consume(parsed_bytes_);
+  commands_.erase(commands_.begin(),
+                  commands_.begin() + static_cast<ptrdiff_t>(session_.commands_done));
+  is_waiting_ = !commands_.empty();
+  if (session_.usage != nullptr)
+    session_.usage->count([&](UsageFigures& figures) {
+      figures.received_bytes += is_waiting_ ? 0 : parsed_bytes_;
+      figures.sent_bytes += replies_.size();
+    });
+  if (!is_waiting_) {
+    lines_.clear();
+    input_.consume(parsed_bytes_);
+  }
   output_.append_body(std::move(replies_));
   replies_.clear();
-  take_commands();
+  if (!is_waiting_) take_commands();
+  session_.input_bytes = input_.data().size();
+  session_.output_bytes = output_.size();
   driver_.pump();  // last: the connection may be gone behind it
 }
 

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ostream.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <memory>
@@ -149,7 +150,19 @@ Result<HttpServerOptions> http_options(const Settings& settings, Registry& metri
 
 RedisOptions redis_options(const Settings& settings, const RestOptions& rest) {
   return {.auth_required = settings.auth == AuthChoice::required || !rest.admin_token.empty(),
-          .admin_token = rest.admin_token};
+          .admin_token = rest.admin_token,
+          .clients_max = StreamServerOptions().connections_max,
+          .stop_process = [] { ::kill(::getpid(), SIGTERM); }};
+}
+
+// What CONFIG GET tells of the settings.
+void tell_settings(const Settings& settings, uint16_t resp_port, RedisConfig& config) {
+  config.set_fact("bind", settings.resp.host);
+  config.set_fact("port", std::to_string(resp_port));
+  config.set_fact("maxclients", std::to_string(StreamServerOptions().connections_max));
+  const bool syncs = settings.durability != DurabilityChoice::off;
+  const bool always = settings.durability == DurabilityChoice::always;
+  config.set_fact("appendfsync", always ? "always" : syncs ? "everysec" : "no");
 }
 
 StreamServerOptions resp_options(const Settings& settings) {
@@ -191,6 +204,7 @@ class Service {
     TRY_ASSIGN(http_, HttpServer::start(std::move(router), std::move(http), clock_));
     TRY_ASSIGN(resp_,
                StreamServer::start(make_resp_protocol(*redis_), resp_options(settings), clock_));
+    tell_settings(settings, resp_port(), redis_->config());
     collector_->start();
     return {};
   }

@@ -222,6 +222,36 @@ CONNECTION = """
 0.3 @PROTO malformed
 """
 
+# what is asked about the server and the connection, as far as it is the same everywhere, and so
+# that no change of an argument could end connections or servers, or let them wait
+ADMIN = """
+2 CLIENT [GETNAME|SETNAME abc|SETNAME v|NO-EVICT ON|NO-EVICT off|NO-EVICT no]
+2 CLIENT LIST [TYPE master|TYPE none|ID 999999|ID none|none none]
+1 CLIENT KILL 1.2.3.4:5
+1 CLIENT UNBLOCK [idx|999999] ?[TIMEOUT|ERROR|none]
+1 CLIENT [UNPAUSE|REPLY ON|REPLY none]
+2 CONFIG GET [slowlog-log-*|HASH-max-listpack-value|none] ?[maxmemory-policy]
+3 CONFIG SET [slowlog-max-len|lfu-decay-time|none] [yes|128|-1|v] ?[HZ 10|hz none|hz]
+2 CONFIG SET [lazyfree-lazy-expire|maxmemory-policy|repl-backlog-size] [no|noeviction|none]
+1 CONFIG [REWRITE|RESETSTAT|none]
+2 COMMAND GETKEYSANDFLAGS [SET ks v ?[GET]|LMOVE kl kl LEFT RIGHT|SORT kc STORE kl|DEL +[k]]
+1 COMMAND [INFO none|LIST FILTERBY MODULE none|LIST FILTERBY PATTERN get|LIST none|DOCS none]
+1 SLOWLOG [none|GET none|GET -2|GET 1 2]
+1 LATENCY [HISTORY none|GRAPH none|RESET none|none]
+1 MEMORY [USAGE k SAMPLES ?[none|-1]|USAGE k none|PURGE|none]
+0.5 CLIENT ?[HELP|HELP none|none]
+0.5 CONFIG ?[HELP|HELP none]
+0.5 COMMAND [HELP|HELP none]
+0.5 MEMORY ?[HELP|HELP none]
+0.5 SLOWLOG ?[HELP|HELP none]
+0.5 LATENCY ?[HELP|HELP none]
+0.5 ROLE
+0.5 READONLY
+0.5 READWRITE
+0.5 ASKING
+0.5 FAILOVER ?[ABORT]
+"""
+
 BIT = """
 5 SETBIT ks bit [0|1|2]
 5 GETBIT ks bit
@@ -241,7 +271,7 @@ GETKEYS = """
 GROUPS = {
     "string": STRING, "hash": HASH, "list": LIST, "set": SET, "zset": ZSET, "generic": GENERIC,
     "keyspace": KEYSPACE, "sort": SORT, "expire": EXPIRE, "txn": TXN, "connection": CONNECTION,
-    "bit": BIT, "getkeys": GETKEYS,
+    "admin": ADMIN, "bit": BIT, "getkeys": GETKEYS,
 }
 OFF_BY_DEFAULT = ("bit", "getkeys")
 DATA_GROUPS = ("string", "hash", "list", "set", "zset", "bit")

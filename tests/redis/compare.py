@@ -13,6 +13,14 @@ LEGITIMATE = {
     b"OBJECT": (lambda args: args[1:2] and args[1].upper() in (
         b"ENCODING", b"FREQ", b"IDLETIME", b"REFCOUNT"),
         "how a value is stored, shared and how recently it was used is the server's own matter"),
+    b"MEMORY": (lambda args: args[1:2] and args[1].upper() == b"USAGE",
+                "what a key takes, and where, is the server's own matter"),
+    b"COMMAND": (lambda args: len(args) < 3 or args[1].upper() == b"LIST",
+                 "there are fewer commands; a test of its own compares those that both have"),
+    b"CONFIG": (lambda args: any(b"*" in arg or b"?" in arg or b"[" in arg for arg in args[2:]),
+                "there are fewer settings"),
+    b"SLOWLOG": (lambda args: args[1:2] and args[1].upper() in (b"GET", b"LEN"),
+                 "what is slow is not the same"),
     b"DUMP": (lambda args: True,
               "payloads may differ in encoding and order; @RESTORE restores each on both sides"),
 }
@@ -51,11 +59,13 @@ class Comparer:
             return "the error differs" if a[:1] == b[:1] else "one is an error"
         if a[:1] != b[:1]:
             return "the types differ"
+        if args[1:2] and args[1].upper() == b"HELP":
+            return self.help(a, b)
         if name in LEGITIMATE and LEGITIMATE[name][0](args):
             return self.kind(a, b)
         if name in UNORDERED:
             return self.multiset(a, b)
-        if name == b"HGETALL":
+        if name in (b"HGETALL", b"CONFIG"):
             return self.pairs(a, b)
         if name in CLOCKS:
             return self.clock(a, b, CLOCKS[name])
@@ -90,6 +100,11 @@ class Comparer:
 
     def kind(self, a, b):
         return None if (decode(a) is None) == (decode(b) is None) else "one is null"
+
+    def help(self, a, b):
+        """The words are the server's own, but for the first line."""
+        (_, ones), (_, others) = elements(a), elements(b)
+        return None if ones[0] == others[0] else "the first lines differ"
 
     def length(self, a, b):
         (_, ones), (_, others) = elements(a), elements(b)

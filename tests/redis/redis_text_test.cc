@@ -104,9 +104,18 @@ class RedisText : public TenantFixture {
       session = std::make_unique<Session>();
       session->id = static_cast<uint64_t>(number);
       session->is_local = true;
+      session->address = "10.0.0." + std::to_string(number) + ":4000";
+      session->local_address = "10.0.0.0:6379";
+      session->connected_ms = clock_.unix_ms();
       EXPECT_OK(server_->greet(*session));
+      server_->clients().add(*session);
     }
     return *session;
+  }
+
+  void end_sessions() {
+    for (const auto& [number, session] : sessions_) server_->leave(*session);
+    sessions_.clear();
   }
 
   // All that is due in a long time from now.
@@ -178,12 +187,12 @@ TEST_P(RedisText, Files) {
     run_file(path);
     const auto tenant = keyspaces_->tenant(default_keyspace).value();
     EXPECT_EQ(tenant->figures().value(), recount(memory_, default_keyspace).value()) << path;
-    sessions_.clear();
+    end_sessions();
     say({{1, {"FLUSHALL"}}});
     collect_all();
     EXPECT_EQ(entries_of(default_keyspace), counters_of(default_keyspace)) << path;
     EXPECT_EQ(tenant->figures().value(), Figures()) << path;
-    sessions_.clear();
+    end_sessions();
   }
 }
 

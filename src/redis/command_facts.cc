@@ -1,0 +1,194 @@
+#include "redis/command_facts.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "redis/call.h"
+
+namespace trellis {
+namespace {
+
+using namespace command_flag;
+using Find = KeySpec::Find;
+
+// --- what commands do with their keys ---
+
+constexpr KeySpec unknown_read{"RO access", Find::unknown};
+constexpr KeySpec from_first{"RW access delete", Find::range, 1};
+constexpr KeySpec to_first{"OW update", Find::range, 1};
+
+struct KeyUse {
+  std::string_view commands;
+  std::vector<KeySpec> specs;
+};
+const KeyUse key_uses[] = {
+    {"append hsetnx linsert lpush lpushx rpush rpushx sadd", {{"RW insert"}}},
+    {"decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat move zincrby",
+     {{"RW access update"}}},
+    {"expire expireat hmset hset lset persist pexpire pexpireat setrange zadd", {{"RW update"}}},
+    {"getdel lpop rpop spop zpopmax zpopmin", {{"RW access delete"}}},
+    {"hdel lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore", {{"RW delete"}}},
+    {"exists touch watch hexists hlen hstrlen llen scard sismember strlen type zcard memory|usage "
+     "object|encoding object|freq object|idletime object|refcount",
+     {{"RO"}}},
+    {"del unlink", {{"RM delete"}}},
+    {"mset psetex restore setex", {{"OW update"}}},
+    {"msetnx setnx", {{"OW insert"}}},
+    {"set", {{"RW access update variable_flags"}}},
+    {"lmpop zmpop", {{"RW access delete", Find::counted, 1}}},
+    {"sintercard zdiff zinter zintercard zunion", {{"RO access", Find::counted, 1}}},
+    {"copy", {{"RO access", Find::range, 1}, {"OW update", Find::range, 2}}},
+    {"lmove rpoplpush smove", {from_first, {"RW insert", Find::range, 2}}},
+    {"rename", {from_first, {"OW update", Find::range, 2}}},
+    {"renamenx", {from_first, {"OW insert", Find::range, 2}}},
+    {"sdiffstore sunionstore", {to_first, {"RO access", Find::range, 2, -1}}},
+    {"sinterstore", {{"RW update", Find::range, 1}, {"RO access", Find::range, 2, -1}}},
+    {"zrangestore", {to_first, {"RO access", Find::range, 2}}},
+    {"zdiffstore zinterstore zunionstore", {to_first, {"RO access", Find::counted, 2}}},
+    {"sort", {{"RO access", Find::range, 1}, unknown_read, {"OW update", Find::unknown}}},
+    {"sort_ro", {{"RO access", Find::range, 1}, unknown_read}},
+};
+
+// --- what they are called in ACLs, and what clients of clusters are told ---
+
+struct Named {
+  std::string_view commands;
+  std::string_view names;
+};
+// In place of what the group says.
+constexpr Named categories[] = {
+    {"asking readonly readwrite wait command command|count command|docs command|getkeys "
+     "command|getkeysandflags command|help command|info command|list",
+     "connection"},
+    {"dbsize", "keyspace"},
+    {"flushall flushdb keys", "keyspace dangerous"},
+    {"info", "dangerous"},
+    {"lastsave role", "admin dangerous"},
+    {"restore", "keyspace dangerous"},
+    {"sort sort_ro", "set sortedset list dangerous"},
+};
+
+constexpr Named tip_names[] = {
+    {"client|info client|list dump hrandfield hscan lastsave object|encoding object|freq "
+     "object|idletime object|refcount pttl spop srandmember sscan time ttl zrandmember zscan",
+     "nondeterministic_output"},
+    {"command command|docs command|info command|list hgetall hkeys hvals sdiff sinter smembers "
+     "sunion",
+     "nondeterministic_output_order"},
+    {"config|set latency|reset slowlog|reset",
+     "request_policy:all_nodes response_policy:all_succeeded"},
+    {"dbsize", "request_policy:all_shards response_policy:agg_sum"},
+    {"del exists touch unlink", "request_policy:multi_shard response_policy:agg_sum"},
+    {"flushall flushdb memory|purge ping",
+     "request_policy:all_shards response_policy:all_succeeded"},
+    {"info memory|doctor memory|malloc-stats memory|stats",
+     "nondeterministic_output request_policy:all_shards response_policy:special"},
+    {"keys", "request_policy:all_shards nondeterministic_output_order"},
+    {"latency|doctor latency|graph latency|histogram latency|history latency|latest",
+     "nondeterministic_output request_policy:all_nodes response_policy:special"},
+    {"mget", "request_policy:multi_shard"},
+    {"mset", "request_policy:multi_shard response_policy:all_succeeded"},
+    {"msetnx", "request_policy:multi_shard response_policy:agg_min"},
+    {"randomkey", "request_policy:all_shards nondeterministic_output"},
+    {"scan", "nondeterministic_output request_policy:special"},
+    {"slowlog|get", "request_policy:all_nodes nondeterministic_output"},
+    {"slowlog|len", "request_policy:all_nodes response_policy:agg_sum nondeterministic_output"},
+    {"wait", "request_policy:all_shards response_policy:agg_min"},
+};
+
+// As Redis tells them. No name is within one before it.
+constexpr std::string_view category_order =
+    "keyspace read write set sortedset list hash string admin fast slow dangerous connection "
+    "transaction";
+
+bool has_word(std::string_view text, std::string_view word) {
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    const bool begins = at == 0 || text[at - 1] == ' ';
+    const size_t end = at + word.size();
+    if (begins && (end == text.size() || text[end] == ' ')) return true;
+  }
+  return false;
+}
+
+template <class Table>
+auto find_row(const Table& table, const Command& command) {
+  const std::string name = full_name(command);
+  const auto* row = std::find_if(std::begin(table), std::end(table),
+                                 [&](const auto& one) { return has_word(one.commands, name); });
+  return row == std::end(table) ? nullptr : row;
+}
+
+std::string_view category_of_group(std::string_view group) {
+  if (group == "sorted-set") return "sortedset";
+  if (group == "generic") return "keyspace";
+  if (group == "transactions") return "transaction";
+  return group == "server" ? "" : group;
+}
+
+}  // namespace
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+std::vector<KeySpec> key_specs(const Command& command) {
+  if (command.keys.first == 0 && command.find_keys == nullptr) return {};
+  const KeyUse* use = find_row(key_uses, command);
+  std::vector<KeySpec> specs = use != nullptr ? use->specs : std::vector<KeySpec>{{"RO access"}};
+  for (KeySpec& spec : specs) {
+    if (spec.find != Find::same) continue;
+    const KeyPositions& keys = command.keys;
+    spec.find = Find::range;
+    spec.first = keys.first;
+    spec.last = keys.last < 0 ? keys.last : keys.last - keys.first;
+    spec.step = keys.step;
+  }
+  return specs;
+}
+
+std::string_view key_flags(const Command& command, Args args, size_t position) {
+  // Whether it reads the value depends on an option.
+  if (command.name == "set")
+    return std::any_of(args.begin() + 3, args.end(),
+                       [](ByteView arg) { return equals_word(arg, "get"); })
+               ? "RW access update"
+               : "OW update";
+  const std::vector<KeySpec> specs = key_specs(command);
+  if (position > 1 && specs.back().find == Find::unknown) return specs.back().flags;
+  std::string_view flags;
+  for (const KeySpec& spec : specs)
+    if (spec.find != Find::unknown && position >= static_cast<size_t>(spec.first))
+      flags = spec.flags;
+  return flags;
+}
+
+std::vector<std::string_view> acl_categories(const Command& command) {
+  std::vector<std::string_view> names;
+  const bool is_container = !command.subcommands.empty() && command.name != "command";
+  if (const Named* row = find_row(categories, command); row != nullptr)
+    names = words_of(row->names);
+  else if (const auto group = category_of_group(group_of(command)); !group.empty() && !is_container)
+    names.push_back(group);
+  if (command.has(write)) names.push_back("write");
+  if (command.has(readonly)) names.push_back("read");
+  if (command.has(admin)) {
+    names.push_back("admin");
+    names.push_back("dangerous");
+  }
+  names.push_back(command.has(fast) ? "fast" : "slow");
+  std::ranges::sort(names, {}, [](std::string_view name) { return category_order.find(name); });
+  return names;
+}
+
+std::vector<std::string_view> tips(const Command& command) {
+  const Named* row = find_row(tip_names, command);
+  return row == nullptr ? std::vector<std::string_view>() : words_of(row->names);
+}
+
+}  // namespace trellis

@@ -1,0 +1,30 @@
+// What COMMAND tells of commands beyond what running them needs: what they do with which keys, ACL
+// categories, tips.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "redis/command.h"
+
+namespace trellis {
+
+// Keys from argument `first` on, as Redis 7 describes it.
+struct KeySpec {
+  std::string_view flags;  // "RO access": Redis's names, what it does with the key first
+  enum class Find : uint8_t { same, range, counted, unknown } find = Find::same;  // same: as `keys`
+  int first = 0;
+  int last = 0;  // behind first; negative: from the end
+  int step = 1;
+};
+std::vector<KeySpec> key_specs(const Command& command);  // none of them `same`
+// What a command does with the key at that place.
+std::string_view key_flags(const Command& command, Args args, size_t position);
+
+std::vector<std::string_view> acl_categories(const Command& command);  // without @
+std::vector<std::string_view> tips(const Command& command);
+
+std::vector<std::string_view> words_of(std::string_view text);
+
+}  // namespace trellis

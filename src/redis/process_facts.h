@@ -1,0 +1,17 @@
+// What the operating system tells of this process.
+#pragma once
+
+#include <cstdint>
+
+namespace trellis {
+
+struct CpuSeconds {
+  double system = 0;
+  double user = 0;
+};
+
+uint64_t process_rss_bytes();
+uint64_t machine_memory_bytes();
+CpuSeconds process_cpu();
+
+}  // namespace trellis
