@@ -108,7 +108,8 @@ void Key::set_text(Bytes text) {
 
 void Key::set_expire(uint64_t expire_ms) {
   ASSERT(exists_);
-  if (now_.expire_ms == expire_ms) return;
+  // The same time again is a change to whoever watches the key.
+  if (now_.expire_ms == 0 && expire_ms == 0) return;
   touch();
   now_.expire_ms = expire_ms;
 }
