@@ -17,12 +17,15 @@ class InputBuffer {
   ByteView data() const { return {block_.get() + begin_, end_ - begin_}; }
   size_t size() const { return end_ - begin_; }
   bool empty() const { return begin_ == end_; }
+  size_t capacity() const { return capacity_; }
 
   // Room behind the data, of which there may be `bytes_max` in all; empty if there is so much.
   // Moves the data: views into it die.
   std::span<char> space(size_t bytes_max);
   void add(size_t bytes) { end_ += bytes; }  // that were written to the space
   void consume(size_t bytes) { begin_ += bytes; }
+  // The memory that it keeps while it is empty. REQUIRES: no space is in use.
+  void release();
 
  private:
   static constexpr size_t block_bytes_min = 4 * 1024;
@@ -45,6 +48,10 @@ inline void InputBuffer::reallocate(size_t bytes) {
   capacity_ = bytes;
 }
 
+inline void InputBuffer::release() {
+  if (empty()) *this = {};
+}
+
 inline std::span<char> InputBuffer::space(size_t bytes_max) {
   if (size() >= bytes_max) return {};
   if (empty() && (block_ == nullptr || (capacity_ > kept_bytes_max && bytes_max < capacity_))) {
@@ -55,7 +62,7 @@ inline std::span<char> InputBuffer::space(size_t bytes_max) {
     end_ -= begin_;
     begin_ = 0;
   }
-  if (end_ == capacity_) reallocate(std::max(2 * capacity_, block_bytes_min));
+  if (end_ == capacity_) reallocate(std::max(std::min(2 * capacity_, bytes_max), block_bytes_min));
   return {block_.get() + end_, std::min(capacity_ - end_, bytes_max - size())};
 }
 

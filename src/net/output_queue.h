@@ -27,6 +27,7 @@ class OutputQueue {
   size_t peek(std::span<ByteView> views);
   void consume(size_t bytes);
   void clear();
+  void release();  // the memory that it keeps while it is empty
 
  private:
   Bytes& open_segment(size_t bytes);

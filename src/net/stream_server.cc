@@ -100,7 +100,6 @@ void StreamServer::Impl::Listener::accepted(SessionLoop& loop, LoopSocket client
     server.count.remove();
     return;
   }
-  client.set_option(asio::ip::tcp::no_delay(true), ignored);  // a Unix socket has no such option
   start_session(loop, {.socket = std::move(client),
                        .peer = socket.peer_of(peer),
                        .tls = socket.has_tls() ? server.tls->current() : nullptr,

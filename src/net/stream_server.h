@@ -55,6 +55,9 @@ class StreamConnection {
   // Now and then, for time-outs. `unsent_bytes`: what was consumed and the other side has not
   // taken yet; 0 while there is no output.
   virtual void tick(size_t unsent_bytes) = 0;
+  // After a tick, if no read is pending: gives back what it keeps only to have it at hand. Ten
+  // thousand who are silent need no buffers.
+  virtual void release() {}
 
   // Nothing is asked and nothing to be sent: a stop closes it at once.
   virtual bool is_idle() const = 0;
@@ -104,6 +107,9 @@ class StreamProtocol {
 
 // Called once for each loop, by start(), before the loop runs.
 using MakeStreamProtocol = std::function<std::unique_ptr<StreamProtocol>(StreamLoop& loop)>;
+
+// When a silent TCP connection is asked whether it is still there.
+inline constexpr int tcp_keepalive_s = 300;
 
 struct StreamListener {
   std::string host = {};  // an address or a name; "" for all addresses of the machine

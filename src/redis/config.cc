@@ -41,6 +41,7 @@ constexpr Setting settings[] = {
     {"list-max-ziplist-size", "-2"},
     {"maxclients", "10000"},
     {"maxmemory", "0"},
+    {"maxmemory-clients", "0"},
     {"maxmemory-policy", "noeviction"},
     {"maxmemory-samples", "5"},
     {"notify-keyspace-events", ""},
@@ -56,6 +57,7 @@ constexpr Setting settings[] = {
     {"stream-node-max-entries", "100"},
     {"tcp-keepalive", "300"},
     {"timeout", "0"},
+    {"unixsocket", ""},
     {"zset-max-listpack-entries", "128"},
     {"zset-max-listpack-value", "64"},
     {"zset-max-ziplist-entries", "128"},
@@ -84,7 +86,9 @@ void RedisConfig::get(
   for (const Setting& setting : settings) {
     if (!glob_matches(wanted, setting.name)) continue;
     std::string_view value = setting.default_value;
-    if (found != values_.end())
+    if (const auto fixed = fixed_.find(setting.name); fixed != fixed_.end())
+      value = fixed->second;
+    else if (found != values_.end())
       if (const auto changed = found->second.find(setting.name); changed != found->second.end())
         value = changed->second;
     visit(setting.name, value);
@@ -93,10 +97,16 @@ void RedisConfig::get(
 
 Status RedisConfig::set(KeyspaceId keyspace, std::string_view name, ByteView value) {
   constexpr size_t value_bytes_max = 4'096;
-  if (value.size() > value_bytes_max)
-    return reply_with(fmt::format(
-        "ERR CONFIG SET failed (possibly related to argument '{}') - argument is too long",
-        shown(name)));
+  const auto refuse = [&](std::string_view why) {
+    return reply_with(
+        fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}", shown(name),
+                    why));
+  };
+  if (value.size() > value_bytes_max) return refuse("argument is too long");
+  if (const auto fixed = fixed_.find(lower(name)); fixed != fixed_.end()) {
+    if (fixed->second != value) return refuse("can't set immutable config");
+    return {};
+  }
   const std::lock_guard lock(mutex_);
   values_[keyspace][lower(name)] = value;
   return {};

@@ -19,6 +19,8 @@ constexpr size_t names_max = 48;
 // What a transaction may hold before the rest goes into the next one: well below commit_bytes_max.
 constexpr size_t argument_bytes_max = 1024 * 1024;
 constexpr size_t elements_max = 1'024;
+// The same for replies: what follows is read again in the next one, so it is not too little.
+constexpr size_t batch_reply_bytes_max = 16 * 1024 * 1024;
 
 bool is_queued_in_multi(const Command& command) {
   for (const std::string_view name : {"exec", "discard", "multi", "watch", "quit", "reset"})
@@ -40,6 +42,12 @@ const Command* subcommand_of(const Command& container, Args args) {
   for (const Command& command : container.subcommands)
     if (equals_word(args[1], command.name)) return &command;
   return nullptr;
+}
+
+Status check_size(ByteView replies) {
+  if (replies.size() <= reply_bytes_max) return {};
+  return Error{Code::too_large, fmt::format("the reply has more than {} bytes: ask for less at once",
+                                            reply_bytes_max)};
 }
 
 }  // namespace
@@ -85,7 +93,8 @@ void RedisTransaction::read_too(uint32_t database, ByteView name) {
   exclusive_.push_back(false);
 }
 
-Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys&)> check) {
+Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys&)> check,
+                                      size_t stop_bytes) {
   replies_.clear();
   ends_.clear();
   Keys keys(view, tenant_.id(), server_.versions(), server_.map().clock.unix_ms());
@@ -100,12 +109,14 @@ Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys
       reply.rewind(mark);
       reply.error(status.error().message);
     }
+    TRY(check_size(replies_));
     ends_.push_back(replies_.size());
+    if (replies_.size() > stop_bytes) break;
   }
   return keys.finish([&](const Key& key) { server_.watches().touch(key.stored_key()); });
 }
 
-Status RedisTransaction::run(FunctionRef<Status(Keys&)> check) {
+Status RedisTransaction::run(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
   TRY(server_.versions().prepare());
   const KeyspaceId keyspace = tenant_.id();
   // So many latches would be in everybody's way: one for all of it is not worse.
@@ -116,7 +127,7 @@ Status RedisTransaction::run(FunctionRef<Status(Keys&)> check) {
       exclusive_[i] ? scope.exclusive(key) : scope.shared(key);
     }
   const auto operations = static_cast<uint32_t>(elements_.size());
-  const auto run_all = [&](CountedView& view) { return run_elements(view, check); };
+  const auto run_all = [&](CountedView& view) { return run_elements(view, check, stop_bytes); };
   return writes_ ? tenant_.write(caller_, Model::redis, scope, run_all, operations)
                  : tenant_.read(caller_, Model::redis, scope, run_all, operations);
 }
@@ -131,7 +142,7 @@ ByteView RedisTransaction::reply(size_t element) const {
 const Command* Executor::plan(const Request& request, bool is_waiting) {
   Session& session = *request.session;
   Reply reply(*request.out, session.protocol);
-  const Command* command = find_command(request.args[0]);
+  const Command* command = request.args.empty() ? nullptr : find_command(request.args[0]);
   const auto refuse = [&](const std::string& text) {
     if (command != nullptr && command->name == "exec") {  // then it is the transaction that is over
       server_.leave_multi(session);
@@ -142,7 +153,12 @@ const Command* Executor::plan(const Request& request, bool is_waiting) {
     reply.error(text);
     return nullptr;
   };
-  if (command == nullptr) return refuse(unknown_command(request.args));
+  if (!request.refusal.empty()) return refuse(std::string(request.refusal));
+  if (command == nullptr) {
+    // A browser that was led here: its body must not be taken for commands.
+    session.closing = equals_word(request.args[0], "post") || equals_word(request.args[0], "host:");
+    return refuse(unknown_command(request.args));
+  }
   if (!command->subcommands.empty()) {
     const Command* sub = subcommand_of(*command, request.args);
     if (sub == nullptr && request.args.size() >= 2)
@@ -158,6 +174,12 @@ const Command* Executor::plan(const Request& request, bool is_waiting) {
   if (session.in_multi && is_queued_in_multi(*command)) {
     if (command->has(no_multi)) return refuse("ERR Command not allowed inside a transaction");
     QueuedCommand queued{command, {}};
+    size_t bytes = sizeof(queued);
+    for (const ByteView arg : request.args) bytes += sizeof(Bytes) + arg.size();
+    if (session.queued_bytes + bytes > server_.options().command_bytes_max)
+      return refuse(fmt::format("ERR MULTI queues at most {} bytes (client-query-buffer-limit)",
+                                server_.options().command_bytes_max));
+    session.queued_bytes += bytes;
     for (const ByteView arg : request.args) queued.args.emplace_back(arg);
     session.queue.push_back(std::move(queued));
     reply.simple("QUEUED");
@@ -171,24 +193,29 @@ void Executor::run_alone(const Request& request, const Command& command) {
   const size_t before = request.out->size();
   Reply reply(*request.out, session.protocol);
   AloneCall call{command, request.args, reply, session, server_, server_.map().clock.unix_ms()};
-  if (const Status status = command.handler.run_alone(call); !status) {
+  Status status = command.handler.run_alone(call);
+  if (status) status = check_size(*request.out);
+  if (!status) {
     request.out->resize(before);
     reply.error(error_reply(status.error()));
   }
 }
 
 // Each on its own if together they are refused, which may be the fault of only one of them.
-void Executor::commit(RedisTransaction& transaction, std::span<const Planned> planned) {
+size_t Executor::commit(RedisTransaction& transaction, std::span<const Planned> planned) {
   const auto no_check = [](Keys&) { return Status(); };
-  const Status status = transaction.run(no_check);
+  const Status status = transaction.run(no_check, batch_reply_bytes_max);
   if (status) {
-    for (size_t i = 0; i < planned.size(); i++)
+    for (size_t i = 0; i < transaction.ran(); i++) {
       planned[i].request->out->append(transaction.reply(i));
-    return;
+      planned[i].request->is_done = true;
+    }
+    return transaction.ran();
   }
   const Code code = status.error().code;
   const bool may_repeat = planned.size() > 1 && code != Code::maybe && code != Code::unavailable;
   for (const Planned& one : planned) {
+    if (is_full(*one.request)) continue;
     Session& session = *one.request->session;
     Status outcome = status;
     RedisTransaction alone(server_, *session.tenant, session.caller);
@@ -200,32 +227,38 @@ void Executor::commit(RedisTransaction& transaction, std::span<const Planned> pl
       one.request->out->append(alone.reply(0));
     else
       Reply(*one.request->out, session.protocol).error(error_reply(outcome.error()));
+    one.request->is_done = true;
   }
+  return planned.size();
 }
 
 void Executor::run_together(std::span<const Planned> planned) {
   size_t first = 0;
   while (first < planned.size()) {
+    if (is_full(*planned[first].request)) {
+      first++;
+      continue;
+    }
     Session& session = *planned[first].request->session;
     RedisTransaction transaction(server_, *session.tenant, session.caller);
     size_t end = first;
-    while (end < planned.size()) {
+    while (end < planned.size() && !is_full(*planned[end].request)) {
       const Planned& next = planned[end];
       const Session& other = *next.request->session;
       if (other.tenant != session.tenant || other.caller.role != session.caller.role) break;
       if (!transaction.add({next.request->session, next.command, next.request->args})) break;
       end++;
     }
-    commit(transaction, planned.subspan(first, end - first));
-    first = end;
+    first += commit(transaction, planned.subspan(first, end - first));
   }
 }
 
-void Executor::run(std::span<const Request> requests) {
+void Executor::run(std::span<Request> requests, size_t out_bytes_max) {
+  out_bytes_max_ = out_bytes_max;
   // What is left of each session, in the order in which they came.
-  std::vector<std::vector<const Request*>> sessions;
+  std::vector<std::vector<Request*>> sessions;
   std::unordered_map<const Session*, size_t> index;
-  for (const Request& request : requests) {
+  for (Request& request : requests) {
     const auto [at, is_new] = index.emplace(request.session, sessions.size());
     if (is_new) sessions.emplace_back();
     sessions[at->second].push_back(&request);
@@ -236,9 +269,11 @@ void Executor::run(std::span<const Request> requests) {
     for (size_t i = 0; i < sessions.size(); i++) {
       bool is_waiting = false;  // has commands in `together`: what follows must not overtake them
       for (; next[i] < sessions[i].size(); next[i]++) {
-        const Request& request = *sessions[i][next[i]];
+        Request& request = *sessions[i][next[i]];
+        if (is_full(request) || request.session->closing) break;
         if (is_waiting && !joins(request)) break;
         const Command* command = plan(request, is_waiting);
+        request.is_done = command == nullptr || command->handler.run_alone != nullptr;
         if (command == nullptr) continue;
         if (command->handler.run_alone != nullptr) {
           run_alone(request, *command);
@@ -261,7 +296,7 @@ void Executor::run(std::span<const Request> requests) {
 // Whether planning it now changes and answers nothing, so that it may join what waits.
 bool Executor::joins(const Request& request) const {
   const Session& session = *request.session;
-  if (session.in_multi) return false;
+  if (session.in_multi || request.args.empty()) return false;
   const Command* command = find_command(request.args[0]);
   return command != nullptr && command->handler.run != nullptr &&
          arity_fits(*command, request.args.size());

@@ -1,6 +1,7 @@
 // Runs commands: all that is ready on a loop together, in as few transactions as may be.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -15,6 +16,9 @@ struct Request {
   Session* session;
   Args args;   // at least the name
   Bytes* out;  // where its reply goes
+  // Not empty: it could not be taken, which is its reply; there are no arguments then.
+  std::string_view refusal = {};
+  bool is_done = false;  // told by Executor::run
 };
 
 // Commands of one tenant and role as one transaction.
@@ -38,14 +42,16 @@ class RedisTransaction {
   size_t size() const { return elements_.size(); }
 
   // Runs all, or, if it fails, none of them. `check` runs first, under the latches; what it answers
-  // ends the transaction. The replies are valid until the next run.
-  Status run(FunctionRef<Status(Keys&)> check);
+  // ends the transaction. The replies are valid until the next run. What follows a reply with which
+  // they have more than `stop_bytes` is left out: see ran().
+  Status run(FunctionRef<Status(Keys&)> check, size_t stop_bytes = SIZE_MAX);
+  size_t ran() const { return ends_.size(); }
   ByteView reply(size_t element) const;
   ByteView replies() const { return replies_; }  // of all, one after the other
 
  private:
   bool add(const Element& element, bool always);
-  Status run_elements(CountedView& view, FunctionRef<Status(Keys&)> check);
+  Status run_elements(CountedView& view, FunctionRef<Status(Keys&)> check, size_t stop_bytes);
 
   RedisServer& server_;
   Tenant& tenant_;
@@ -65,12 +71,13 @@ class Executor {
   explicit Executor(RedisServer& server) : server_(server) {}
 
   // Those of one session in their order, sessions among each other in any. Replies are appended
-  // when what they say is committed.
-  void run(std::span<const Request> requests);
+  // when what they say is committed. Where there are more than `out_bytes_max` of them nothing is
+  // added: those requests are not done. Behind one that closes its session none is run.
+  void run(std::span<Request> requests, size_t out_bytes_max = SIZE_MAX);
 
  private:
   struct Planned {
-    const Request* request;
+    Request* request;
     const Command* command;  // null: the request was answered
   };
   // Answers at once what needs no data: errors, and what is queued for EXEC. `is_waiting`: commands
@@ -79,9 +86,12 @@ class Executor {
   bool joins(const Request& request) const;
   void run_alone(const Request& request, const Command& command);
   void run_together(std::span<const Planned> planned);
-  void commit(RedisTransaction& transaction, std::span<const Planned> planned);
+  // Gives how many of them it is done with.
+  size_t commit(RedisTransaction& transaction, std::span<const Planned> planned);
+  bool is_full(const Request& request) const { return request.out->size() > out_bytes_max_; }
 
   RedisServer& server_;
+  size_t out_bytes_max_ = SIZE_MAX;
 };
 
 // The reply of an error that is none of Redis's own: of a quota, a state, the disk.

@@ -24,7 +24,8 @@ Status RedisServer::greet(Session& session) {
 void RedisServer::leave_multi(Session& session) {
   session.in_multi = false;
   session.multi_failed = false;
-  session.queue.clear();
+  session.queue = {};
+  session.queued_bytes = 0;
   forget_watches(session);
 }
 

@@ -18,6 +18,8 @@ inline constexpr std::string_view redis_version = "7.2.0";
 struct RedisOptions {
   bool auth_required = false;  // else the default keyspace is open to clients on this machine
   std::string admin_token;     // of the server's admin, good for every keyspace; empty: none
+  size_t command_bytes_max = 64 * 1024 * 1024;  // of one, or of all that wait for EXEC
+  RedisConfig::Values config = {};              // what clients are told, and cannot change
 };
 
 // Any thread.
@@ -29,6 +31,7 @@ class RedisServer {
         tokens_(tokens),
         options_(std::move(options)),
         versions_(keyspaces.map()),
+        config_(options_.config),
         changes_(keyspaces.changes().subscribe([this] { changes_seen_++; })) {}
 
   // A new client. One on this machine is in the default keyspace at once, unless it must say who it
@@ -47,6 +50,7 @@ class RedisServer {
   void leave(Session& session) { forget_watches(session); }
   uint64_t next_client_id() { return ++client_ids_; }
 
+  const RedisOptions& options() const { return options_; }
   Keyspaces& keyspaces() { return keyspaces_; }
   const MapHandle& map() const { return keyspaces_.map(); }
   Versions& versions() { return versions_; }

@@ -51,6 +51,7 @@ struct Session {
   bool in_multi = false;
   bool multi_failed = false;  // EXEC will refuse
   std::vector<QueuedCommand> queue;
+  size_t queued_bytes = 0;  // about what the queue takes
   // What it watches; the flag is set, by any thread, when one of them changes.
   struct Watched {
     uint32_t database;

@@ -113,7 +113,7 @@ Status exec_one_by_one(AloneCall& call) {
   Executor executor(call.server);
   for (const QueuedCommand& queued : queue) {
     const std::vector<ByteView> args(queued.args.begin(), queued.args.end());
-    const Request request{&session, args, &replies};
+    Request request{&session, args, &replies};
     executor.run({&request, 1});
   }
   call.reply.array(queue.size());
