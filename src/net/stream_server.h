@@ -55,9 +55,6 @@ class StreamConnection {
   // Now and then, for time-outs. `unsent_bytes`: what was consumed and the other side has not
   // taken yet; 0 while there is no output.
   virtual void tick(size_t unsent_bytes) = 0;
-  // After a tick, if no read is pending: gives back what it keeps only to have it at hand. Ten
-  // thousand who are silent need no buffers.
-  virtual void release() {}
 
   // Nothing is asked and nothing to be sent: a stop closes it at once.
   virtual bool is_idle() const = 0;

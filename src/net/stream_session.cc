@@ -215,10 +215,7 @@ void Session::tick() {
   } else if (phase_ == Phase::closing) {
     if (age_us > services.options.linger_ms * us_per_ms) close_now(false);
   } else if (phase_ == Phase::open) {
-    handle([this] {
-      connection_->tick(connection_->output().empty() ? 0 : unsent_bytes());
-      if (!is_reading_ && !is_writing_) connection_->release();
-    });
+    handle([this] { connection_->tick(connection_->output().empty() ? 0 : unsent_bytes()); });
   }
 }
 

@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <unordered_set>
+#include <utility>
 
 #include "base/log.h"
 #include "net/input_buffer.h"
@@ -19,6 +20,8 @@ constexpr size_t head_bytes_max = 128 * 1024;
 constexpr size_t stranger_input_bytes_max = 1024 * 1024;
 // What waits to be sent before no more commands are taken from its reader.
 constexpr size_t output_bytes_max = 1024 * 1024;
+
+constexpr size_t commands_kept_max = 64;  // room for so many stays with a connection
 
 // Of all loops.
 struct RespClients {
@@ -39,12 +42,11 @@ class RespConnection final : public StreamConnection {
   void received(size_t bytes) override;
   void received_end() override { is_ended_ = true; }
   OutputQueue& output() override { return output_; }
-  void sent() override { take_commands(); }
+  void sent() override;
   void refuse() override;
   void stop() override { is_stopping_ = true; }
   void abandon() override;
   void tick(size_t unsent_bytes) override;
-  void release() override;
   bool is_idle() const override { return commands_.empty() && output_.empty(); }
   bool is_over() const override {
     return commands_.empty() &&
@@ -73,7 +75,9 @@ class RespConnection final : public StreamConnection {
   RespLoop& loop_;
   StreamDriver& driver_;
   Session session_;
-  InputBuffer input_;
+  // Buffers are given back as soon as they are empty: ten thousand who are silent need none, and
+  // those who speak in turn get one that is warm.
+  InputBuffer input_{16 * 1024};
   RespParser parser_;
   size_t parsed_bytes_ = 0;  // of the input: what commands_ point into
   std::vector<ParsedCommand> commands_;
@@ -214,7 +218,13 @@ void RespConnection::received(size_t bytes) {
   is_active_ = true;
   input_.add(bytes);
   take_commands();
+  if (commands_.empty()) input_.release();
   count_memory();
+}
+
+void RespConnection::sent() {
+  output_.release();
+  take_commands();
 }
 
 // Goes on with what is there: commands that are parsed, then those that are not.
@@ -264,12 +274,13 @@ void RespConnection::has_run(size_t requests) {
   commands_done_ += requests;
   if (commands_done_ == commands_.size() || session_.closing) {
     commands_.clear();
+    if (commands_.capacity() > commands_kept_max) commands_ = {};
     commands_done_ = 0;
     lines_.clear();
     input_.consume(parsed_bytes_);
+    input_.release();
   }
-  output_.append_body(std::move(replies_));
-  replies_.clear();
+  output_.append_body(std::exchange(replies_, {}));
   take_commands();
   count_memory();
   driver_.pump();  // last: the connection may be gone behind it
@@ -300,14 +311,6 @@ void RespConnection::tick(size_t unsent_bytes) {
   else if (options.idle_timeout_ms > 0 &&
            now_us - active_at_us_ > options.idle_timeout_ms * us_per_ms)
     session_.closing = true;
-  count_memory();
-}
-
-void RespConnection::release() {
-  if (is_active_ || !is_idle()) return;
-  input_.release();
-  output_.release();
-  replies_ = {};
   count_memory();
 }
 
