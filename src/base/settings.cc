@@ -81,8 +81,9 @@ constexpr SettingSpec specs_of_server[] = {
     {.name = "resp-command-bytes",
      .kind = SettingKind::size,
      .default_text = "64MiB",
-     .help = "The longest command of a Redis client, and the most that MULTI queues; what is longer "
-             "is answered with an error",
+     .help =
+         "The longest command of a Redis client, and the most that MULTI queues; what is longer "
+         "is answered with an error",
      .min = 1 << 20,
      .max = 1 << 30},
     {.name = "resp-memory-bytes",

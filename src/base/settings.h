@@ -26,14 +26,14 @@ namespace trellis {
 
 enum class SettingKind : uint8_t {
   text,
-  path,      // not empty
-  file,      // a path, or empty for none
-  size,      // bytes: 4096, 64KiB, 1GiB, 2G (= 2GiB), 2GB (= 2,000,000,000)
-  duration,  // 30d, 12h, 10m, 5s, 100ms: in milliseconds, from min to max
-  number,    // whole, from min to max
-  choice,    // one of words
-  yes_no,    // yes, true, on, 1, no, false, off, 0
-  endpoint,  // HOST:PORT, [IPv6]:PORT; port 0 means any free one
+  path,              // not empty
+  file,              // a path, or empty for none
+  size,              // bytes: 4096, 64KiB, 1GiB, 2G (= 2GiB), 2GB (= 2,000,000,000)
+  duration,          // 30d, 12h, 10m, 5s, 100ms: in milliseconds, from min to max
+  number,            // whole, from min to max
+  choice,            // one of words
+  yes_no,            // yes, true, on, 1, no, false, off, 0
+  endpoint,          // HOST:PORT, [IPv6]:PORT; port 0 means any free one
   endpoint_or_none,  // the same, or empty for none
 };
 

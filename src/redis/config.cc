@@ -98,9 +98,8 @@ void RedisConfig::get(
 Status RedisConfig::set(KeyspaceId keyspace, std::string_view name, ByteView value) {
   constexpr size_t value_bytes_max = 4'096;
   const auto refuse = [&](std::string_view why) {
-    return reply_with(
-        fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}", shown(name),
-                    why));
+    return reply_with(fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}",
+                                  shown(name), why));
   };
   if (value.size() > value_bytes_max) return refuse("argument is too long");
   if (const auto fixed = fixed_.find(lower(name)); fixed != fixed_.end()) {

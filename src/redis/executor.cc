@@ -46,8 +46,9 @@ const Command* subcommand_of(const Command& container, Args args) {
 
 Status check_size(ByteView replies) {
   if (replies.size() <= reply_bytes_max) return {};
-  return Error{Code::too_large, fmt::format("the reply has more than {} bytes: ask for less at once",
-                                            reply_bytes_max)};
+  return Error{
+      Code::too_large,
+      fmt::format("the reply has more than {} bytes: ask for less at once", reply_bytes_max)};
 }
 
 }  // namespace

@@ -76,12 +76,12 @@ class RespParser {
   bool is_array_ = false;
   bool is_done_ = true;
   bool is_passed_over_ = false;  // up to at_: it is not input any more
-  size_t at_ = 0;            // parsed so far
-  int64_t args_left_ = -1;   // -1: the count is not known yet
+  size_t at_ = 0;                // parsed so far
+  int64_t args_left_ = -1;       // -1: the count is not known yet
   int64_t bulk_bytes_ = -1;  // of the argument in hand, without what was dropped; -1: not known yet
   std::vector<Span> spans_;
   std::vector<Bytes> words_;  // of a line
-  std::string error_;  // of a command that is being dropped: why
+  std::string error_;         // of a command that is being dropped: why
 };
 
 }  // namespace trellis

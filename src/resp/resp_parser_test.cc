@@ -73,7 +73,8 @@ TEST(RespParser, Lines) {
 TEST(RespParser, Errors) {
   EXPECT_EQ(hear("*x\r\n").error, "ERR Protocol error: invalid multibulk length");
   EXPECT_EQ(hear("*2147483648\r\n").error, "ERR Protocol error: invalid multibulk length");
-  EXPECT_EQ(hear("*20000000000000000000\r\n").error, "ERR Protocol error: invalid multibulk length");
+  EXPECT_EQ(hear("*20000000000000000000\r\n").error,
+            "ERR Protocol error: invalid multibulk length");
   EXPECT_EQ(hear("*1\r\nPING\r\n").error, "ERR Protocol error: expected '$', got 'P'");
   EXPECT_EQ(hear("*1\r\n$-1\r\n").error, "ERR Protocol error: invalid bulk length");
   EXPECT_EQ(hear("*1\r\n$536870913\r\n").error, "ERR Protocol error: invalid bulk length");

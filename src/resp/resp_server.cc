@@ -49,8 +49,7 @@ class RespConnection final : public StreamConnection {
   void tick(size_t unsent_bytes) override;
   bool is_idle() const override { return commands_.empty() && output_.empty(); }
   bool is_over() const override {
-    return commands_.empty() &&
-           (session_.closing || is_stopping_ || (is_ended_ && !has_more_));
+    return commands_.empty() && (session_.closing || is_stopping_ || (is_ended_ && !has_more_));
   }
   bool is_broken() const override { return is_broken_; }
 

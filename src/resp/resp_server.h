@@ -16,8 +16,8 @@ struct RespOptions {
   // would be no help: those who fill the memory are those who do not go on, and all others would
   // wait for them.)
   size_t memory_bytes_max = 512 * 1024 * 1024;
-  uint64_t idle_timeout_ms = 0;        // says nothing for so long: closed; 0: never
-  uint64_t send_timeout_ms = 60'000;   // takes nothing of its replies for so long: closed
+  uint64_t idle_timeout_ms = 0;       // says nothing for so long: closed; 0: never
+  uint64_t send_timeout_ms = 60'000;  // takes nothing of its replies for so long: closed
 };
 
 // `redis` must outlive the stream server that this is given to.

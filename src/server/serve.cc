@@ -1,9 +1,9 @@
 #include "server/serve.h"
 
 #include <arpa/inet.h>
-#include <sys/resource.h>
 #include <fmt/format.h>
 #include <fmt/ostream.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <memory>
@@ -151,22 +151,21 @@ Result<HttpServerOptions> http_options(const Settings& settings, Registry& metri
 
 RedisOptions redis_options(const Settings& settings, const RestOptions& rest) {
   const auto in_s = [](uint64_t ms) { return std::to_string((ms + 999) / 1'000); };
-  return {
-      .auth_required = settings.auth == AuthChoice::required || !rest.admin_token.empty(),
-      .admin_token = rest.admin_token,
-      .command_bytes_max = settings.resp_command_bytes,
-      .config = {{"bind", settings.resp.host},
-                 {"client-output-buffer-limit",
-                  fmt::format("normal {} 0 0 slave 0 0 0 pubsub {} 0 0", reply_bytes_max,
-                              reply_bytes_max)},
-                 {"client-query-buffer-limit", std::to_string(settings.resp_command_bytes)},
-                 {"maxclients", std::to_string(settings.resp_clients_max)},
-                 {"maxmemory-clients", std::to_string(settings.resp_memory_bytes)},
-                 {"port", std::to_string(settings.resp.port)},
-                 {"proto-max-bulk-len", std::to_string(string_bytes_max)},
-                 {"tcp-keepalive", std::to_string(tcp_keepalive_s)},
-                 {"timeout", in_s(settings.resp_idle_timeout_ms)},
-                 {"unixsocket", settings.resp_unix}}};
+  return {.auth_required = settings.auth == AuthChoice::required || !rest.admin_token.empty(),
+          .admin_token = rest.admin_token,
+          .command_bytes_max = settings.resp_command_bytes,
+          .config = {
+              {"bind", settings.resp.host},
+              {"client-output-buffer-limit", fmt::format("normal {} 0 0 slave 0 0 0 pubsub {} 0 0",
+                                                         reply_bytes_max, reply_bytes_max)},
+              {"client-query-buffer-limit", std::to_string(settings.resp_command_bytes)},
+              {"maxclients", std::to_string(settings.resp_clients_max)},
+              {"maxmemory-clients", std::to_string(settings.resp_memory_bytes)},
+              {"port", std::to_string(settings.resp.port)},
+              {"proto-max-bulk-len", std::to_string(string_bytes_max)},
+              {"tcp-keepalive", std::to_string(tcp_keepalive_s)},
+              {"timeout", in_s(settings.resp_idle_timeout_ms)},
+              {"unixsocket", settings.resp_unix}}};
 }
 
 uint32_t unix_mode(UnixAccessChoice access) {
@@ -191,8 +190,8 @@ Result<StreamServerOptions> resp_options(const Settings& settings) {
         {.host = settings.resp_tls.host, .port = settings.resp_tls.port, .tls = true});
   }
   if (!settings.resp_unix.empty())
-    options.listeners.push_back({.unix_path = settings.resp_unix,
-                                 .unix_mode = unix_mode(settings.resp_unix_access)});
+    options.listeners.push_back(
+        {.unix_path = settings.resp_unix, .unix_mode = unix_mode(settings.resp_unix_access)});
   return options;
 }
 

@@ -103,8 +103,8 @@ class Clients(ClientTest):
             token = trellis_json("keyspace", "token", "create", name, "--role", "admin")["token"]
             clients.append(self.client(f"redis://{name}:{token}@{address}/2"))
             self.try_everything(clients[-1])
-            url = f"redis://{name}:{token}@{address}/2"
-            self.assertEqual(run("redis-cli", "-u", url, "--no-auth-warning", "HGET", "h", "a"), "1")
+            cli = ("redis-cli", "--no-auth-warning", "-u", f"redis://{name}:{token}@{address}/2")
+            self.assertEqual(run(*cli, "HGET", "h", "a"), "1")
         clients[0].set("only", "here")
         self.assertIsNone(clients[1].get("only"))
         self.assertRaises(redis.AuthenticationError, self.client(f"redis://{address}").ping)
@@ -133,17 +133,19 @@ class Clients(ClientTest):
         server = self.serve()
         host, port = server.resp.rsplit(":", 1)
         for options in (("-P", "1"), ("-P", "32"), ("-P", "16", "--threads", "2")):
-            out = run("redis-benchmark", "-h", host, "-p", port, "-q", "-n", "1000", "-r", "100", *options)
+            out = run("redis-benchmark", "-h", host, "-p", port, "-q", "-n", "1000", "-r", "100",
+                      *options)
             self.assertIn("SET: ", out)
             self.assertIn("MSET (10 keys): ", out)
             self.assertNotIn("rror", out)
 
     def test_settings_that_make_no_sense(self):
-        for arguments, message in ((("--resp-tls", "127.0.0.1:0"), "it needs a tls-cert and a tls-key"),
-                                   (("--resp-unix", self.folder / "no/such"), "cannot listen on"),
-                                   (("--resp-unix", "x" * 200), "up to 107 bytes"),
-                                   (("--resp-send-timeout", "10ms"), "at least 1s"),
-                                   (("--resp-clients-max", "0"), "at least 1")):
+        for arguments, message in (
+                (("--resp-tls", "127.0.0.1:0"), "it needs a tls-cert and a tls-key"),
+                (("--resp-unix", self.folder / "no/such"), "cannot listen on"),
+                (("--resp-unix", "x" * 200), "up to 107 bytes"),
+                (("--resp-send-timeout", "10ms"), "at least 1s"),
+                (("--resp-clients-max", "0"), "at least 1")):
             with self.subTest(arguments):
                 code, _, err = trellis("serve", "--engine", "memory", "--http", "127.0.0.1:0",
                                        "--resp", "127.0.0.1:0", *arguments)
@@ -176,7 +178,8 @@ class TlsClients(ClientTest):
     def test_tls(self):
         self.cert, self.key = self.folder / "server.pem", self.folder / "server.key"
         self.install("first")
-        server = self.serve("--resp-tls", "127.0.0.1:0", "--tls-cert", self.cert, "--tls-key", self.key)
+        server = self.serve("--resp-tls", "127.0.0.1:0", "--tls-cert", self.cert, "--tls-key",
+                            self.key)
         url = urls(server)["rediss"]
         host, port = url.removeprefix("rediss://").rsplit(":", 1)
         root = self.authority.root

@@ -24,8 +24,8 @@ constexpr size_t answer_bytes_max = 32 * 1024 * 1024;
 constexpr uint64_t stored_bytes_max = 4 * 1024 * 1024;
 
 // Replies that differ from one run to the next.
-constexpr std::string_view never_the_same[] = {"rand", "pop",    "info", "debug", "memory",
-                                               "dump", "latency", "slowlog"};
+constexpr std::string_view never_the_same[] = {"rand",   "pop",  "info",    "debug",
+                                               "memory", "dump", "latency", "slowlog"};
 
 [[noreturn]] void fail(const char* what, ByteView one, ByteView other) {
   std::fprintf(stderr, "%s:\n%s\n%s\n", what, quote(one).c_str(), quote(other).c_str());
