@@ -30,9 +30,10 @@ void RedisServer::leave_multi(Session& session) {
 }
 
 void RedisServer::forget_watches(Session& session) {
-  for (const Session::Watched& watched : session.watched)
-    watches_.remove(watched.stored_key, session.watch_flag);
+  for (const auto& [stored_key, watched] : session.watched)
+    watches_.remove(stored_key, session.watch_flag);
   session.watched.clear();
+  session.watched_bytes = 0;
   session.watch_flag.reset();
 }
 

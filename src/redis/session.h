@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,10 +57,10 @@ struct Session {
   struct Watched {
     uint32_t database;
     Bytes name;
-    Bytes stored_key;
-    uint64_t expire_ms;  // when it was watched; 0: never, or it was not there
+    uint64_t expire_ms = 0;  // when it was watched; 0: never, or it was not there
   };
-  std::vector<Watched> watched;
+  std::map<Bytes, Watched> watched;  // by stored key
+  size_t watched_bytes = 0;          // about what they take
   WatchFlag watch_flag;
 };
 

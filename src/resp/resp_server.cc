@@ -287,7 +287,7 @@ void RespConnection::has_run(size_t requests) {
 
 void RespConnection::count_memory() {
   const size_t now = input_.capacity() + parser_.memory_bytes() + replies_.capacity() +
-                     output_.size() + session_.queued_bytes;
+                     output_.size() + session_.queued_bytes + session_.watched_bytes;
   std::atomic<size_t>& all = loop_.clients().memory_bytes;
   all += now - memory_bytes_;  // wraps round where it is less
   memory_bytes_ = now;

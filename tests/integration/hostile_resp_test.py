@@ -198,6 +198,19 @@ class Large(HostileResp):
                                       b"(client-query-buffer-limit)\r\n")
         self.assertIn(b"-EXECABORT", self.client.call(b"EXEC"))
 
+    def test_what_is_watched(self):
+        keys = [b"key:%07d" % i for i in range(100_000)]
+        self.assertEqual(self.client.call(b"WATCH", *keys), b"+OK\r\n")
+        self.client.send(encode([b"WATCH", b"one"]) * 10_000)
+        self.assertEqual(set(self.client.replies(10_000)), {b"+OK\r\n"})
+        for i in range(1, 4):
+            reply = self.client.call(b"WATCH", *[b"%d" % i + key for key in keys])
+        self.assertEqual(reply, b"-ERR too many keys are watched (client-query-buffer-limit)\r\n")
+        self.assertEqual(self.connect_resp().call(b"SET", keys[0], b"1"), b"+OK\r\n")
+        self.client.send(encode([b"MULTI"]) + encode([b"DEL", keys[0]]) + encode([b"EXEC"]))
+        self.assertEqual(self.client.replies(3)[2], b"*-1\r\n")
+        self.assertEqual(self.client.call(b"DEL", keys[0]), b":1\r\n")
+
     def test_replies_that_are_too_large(self):
         self.client.call(b"SET", b"v", b"a" * (15 * MIB))
         self.assertEqual(self.client.call(b"MGET", *[b"v"] * 20),
@@ -265,6 +278,16 @@ class Numbers(HostileResp):
         self.assertIn(b"immutable", clients[0].call(b"CONFIG", b"SET", b"maxclients", b"3"))
         clients.pop().close()
         eventually(lambda: said(place(server), PING) == b"+PONG\r\n", "there is a place again")
+
+    def test_open_files_are_raised(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+        try:
+            server = self.serve()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        clients = [self.connect_resp(server) for _ in range(200)]
+        self.assertEqual({client.call(b"PING") for client in clients}, {b"+PONG\r\n"})
 
     def test_memory_of_all_clients(self):
         """The largest go, the others stay."""
