@@ -128,6 +128,7 @@ class AsRedis(HostileResp):
 
 
 class Large(HostileResp):
+    arguments = ("--cache-bytes", "128MiB")
     peak_bytes_max = (2_000 if LONG else 900) * MIB
 
     def test_a_million_arguments(self):
