@@ -200,6 +200,7 @@ void Executor::run_alone(const Request& request, const Command& command) {
     request.out->resize(before);
     reply.error(error_reply(status.error()));
   }
+  replied_bytes_ += request.out->size() - std::min(before, request.out->size());
 }
 
 // Each on its own if together they are refused, which may be the fault of only one of them.
@@ -211,6 +212,7 @@ size_t Executor::commit(RedisTransaction& transaction, std::span<const Planned> 
       planned[i].request->out->append(transaction.reply(i));
       planned[i].request->is_done = true;
     }
+    replied_bytes_ += transaction.replies().size();
     return transaction.ran();
   }
   const Code code = status.error().code;
@@ -224,6 +226,7 @@ size_t Executor::commit(RedisTransaction& transaction, std::span<const Planned> 
       alone.add({&session, one.command, one.request->args});
       outcome = alone.run(no_check);
     }
+    replied_bytes_ += alone.replies().size();
     if (outcome)
       one.request->out->append(alone.reply(0));
     else
@@ -254,8 +257,9 @@ void Executor::run_together(std::span<const Planned> planned) {
   }
 }
 
-void Executor::run(std::span<Request> requests, size_t out_bytes_max) {
-  out_bytes_max_ = out_bytes_max;
+void Executor::run(std::span<Request> requests, const ReplyRoom& room) {
+  room_ = room;
+  replied_bytes_ = 0;
   // What is left of each session, in the order in which they came.
   std::vector<std::vector<Request*>> sessions;
   std::unordered_map<const Session*, size_t> index;

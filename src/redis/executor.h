@@ -65,15 +65,21 @@ class RedisTransaction {
   std::vector<size_t> ends_;
 };
 
+// What replies may take before the rest of the requests is left for another run.
+struct ReplyRoom {
+  size_t each_bytes = SIZE_MAX;  // of one session
+  size_t all_bytes = SIZE_MAX;   // of the run
+};
+
 // One per loop; one thread.
 class Executor {
  public:
   explicit Executor(RedisServer& server) : server_(server) {}
 
   // Those of one session in their order, sessions among each other in any. Replies are appended
-  // when what they say is committed. Where there are more than `out_bytes_max` of them nothing is
-  // added: those requests are not done. Behind one that closes its session none is run.
-  void run(std::span<Request> requests, size_t out_bytes_max = SIZE_MAX);
+  // when what they say is committed. Requests for which there was no room are not done; at least
+  // one is. Behind one that closes its session none is run.
+  void run(std::span<Request> requests, const ReplyRoom& room = {});
 
  private:
   struct Planned {
@@ -88,10 +94,14 @@ class Executor {
   void run_together(std::span<const Planned> planned);
   // Gives how many of them it is done with.
   size_t commit(RedisTransaction& transaction, std::span<const Planned> planned);
-  bool is_full(const Request& request) const { return request.out->size() > out_bytes_max_; }
+  // Once true it stays so during a run, for all that follows of the same session.
+  bool is_full(const Request& request) const {
+    return request.out->size() > room_.each_bytes || replied_bytes_ > room_.all_bytes;
+  }
 
   RedisServer& server_;
-  size_t out_bytes_max_ = SIZE_MAX;
+  ReplyRoom room_;
+  size_t replied_bytes_ = 0;  // in this run, by what reads and writes keys
 };
 
 // The reply of an error that is none of Redis's own: of a quota, a state, the disk.

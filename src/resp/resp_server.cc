@@ -21,6 +21,8 @@ constexpr size_t stranger_input_bytes_max = 1024 * 1024;
 // What waits to be sent before no more commands are taken from its reader.
 constexpr size_t output_bytes_max = 1024 * 1024;
 
+// What one turn makes for all of them: before the next one, those who have too much are closed.
+constexpr size_t turn_output_bytes_max = 32 * 1024 * 1024;
 constexpr size_t commands_kept_max = 64;  // room for so many stays with a connection
 
 // Of all loops.
@@ -152,7 +154,7 @@ void RespLoop::run() {
   std::vector<size_t> counts;
   try {
     for (RespConnection* connection : ready) counts.push_back(connection->add_requests(requests));
-    executor_.run(requests, output_bytes_max);
+    executor_.run(requests, {.each_bytes = output_bytes_max, .all_bytes = turn_output_bytes_max});
   } catch (const std::exception& error) {  // no memory, say: nobody knows what of it has run
     log_error("a batch of commands failed", {{"what", error.what()}});
     for (RespConnection* connection : ready) connection->break_off("its batch failed");

@@ -309,6 +309,20 @@ class Numbers(HostileResp):
             hog.close()
         self.assertLess(peak_bytes(server), server.rss_bytes_max(200 * MIB))
 
+    def test_memory_of_all_replies(self):
+        """Many ask at once for what fits none of their sockets, and nobody reads."""
+        server = self.serve("--resp-memory-bytes", "64MiB")
+        small = self.connect_resp(server)
+        small.call(b"SET", b"large", b"a" * (15 * MIB))
+        hogs = [self.connect_resp(server) for _ in range(100)]
+        for hog in hogs:
+            hog.send(encode([b"GET", b"large"]))
+        eventually(lambda: sum("resp-memory-bytes" in line for line in server.log) >= 50,
+                   "hogs are closed")
+        self.assertEqual(small.call(b"STRLEN", b"large"), b":%d\r\n" % (15 * MIB))
+        print(f"peak {peak_bytes(server) // MIB} MiB", file=sys.stderr)
+        self.assertLess(peak_bytes(server), server.rss_bytes_max(400 * MIB))
+
     def test_who_comes_and_goes(self):
         random = seeded_random()
         files = pathlib.Path(f"/proc/{self.server.process.pid}/fd")
