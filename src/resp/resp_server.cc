@@ -60,7 +60,7 @@ class RespConnection final : public StreamConnection {
   void has_run(size_t requests);
 
   size_t memory_bytes() const { return memory_bytes_; }
-  // Closes it at once. It is gone when this returns.
+  // Closes it at once. It may be gone when this returns.
   void break_off(std::string_view why);
 
  private:
@@ -204,6 +204,8 @@ void RespConnection::break_off(std::string_view why) {
   log_warn("a client is closed",
            {{"client", session_.id}, {"address", session_.address}, {"why", why}});
   is_broken_ = true;
+  // Now, for one that is being closed already stays until the other side is done too.
+  loop_.clients().memory_bytes -= std::exchange(memory_bytes_, 0);
   driver_.pump();
 }
 
