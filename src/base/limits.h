@@ -27,6 +27,9 @@ constexpr size_t block_bytes_max = 64 * 1024;  // one block of file data
 constexpr size_t scan_page_entries_max = 100'000;
 constexpr size_t scan_page_bytes_max = 16 * 1024 * 1024;
 
+// One reply of Redis's protocol: it is made in memory before it is sent.
+constexpr size_t reply_bytes_max = 256 * 1024 * 1024;
+
 // How often transact runs a function whose commits conflict before it gives up.
 constexpr unsigned transact_attempts_max = 100;
 

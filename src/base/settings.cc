@@ -27,6 +27,7 @@ constexpr std::string_view log_level_words[] = {"debug", "info", "warn", "error"
 constexpr std::string_view log_format_words[] = {"text", "json"};
 
 constexpr std::string_view auth_words[] = {"loopback", "required"};
+constexpr std::string_view unix_access_words[] = {"owner", "group", "all"};
 
 constexpr SettingSpec specs_of_server[] = {
     {.name = "config",
@@ -58,6 +59,49 @@ constexpr SettingSpec specs_of_server[] = {
      .kind = SettingKind::endpoint,
      .default_text = "127.0.0.1:7379",
      .help = "Where Redis's protocol is served"},
+    {.name = "resp-tls",
+     .kind = SettingKind::endpoint_or_none,
+     .default_text = "",
+     .help = "Where Redis's protocol is served over TLS too, with tls-cert and tls-key"},
+    {.name = "resp-unix",
+     .kind = SettingKind::file,
+     .default_text = "",
+     .help = "Unix socket where Redis's protocol is served too; its users count as local callers"},
+    {.name = "resp-unix-access",
+     .kind = SettingKind::choice,
+     .default_text = "owner",
+     .help = "Who may use that socket: the server's user, its group too, or all users",
+     .words = unix_access_words},
+    {.name = "resp-clients-max",
+     .kind = SettingKind::number,
+     .default_text = "10000",
+     .help = "Connections of Redis clients; more are refused",
+     .min = 1,
+     .max = 1'000'000},
+    {.name = "resp-command-bytes",
+     .kind = SettingKind::size,
+     .default_text = "64MiB",
+     .help =
+         "The longest command of a Redis client, and the most that MULTI queues; what is longer "
+         "is answered with an error",
+     .min = 1 << 20,
+     .max = 1 << 30},
+    {.name = "resp-memory-bytes",
+     .kind = SettingKind::size,
+     .default_text = "512MiB",
+     .help = "Input and output of all Redis clients together; over it the largest are closed",
+     .min = 8 << 20},
+    {.name = "resp-idle-timeout",
+     .kind = SettingKind::duration,
+     .default_text = "0s",
+     .help = "When a Redis client that says nothing is closed; 0s: never",
+     .max = 36'500ull * 24 * 3600 * 1000},
+    {.name = "resp-send-timeout",
+     .kind = SettingKind::duration,
+     .default_text = "1m",
+     .help = "When a Redis client that takes nothing of its replies is closed",
+     .min = 1'000,
+     .max = 36'500ull * 24 * 3600 * 1000},
     {.name = "http",
      .kind = SettingKind::endpoint,
      .default_text = "127.0.0.1:7380",
@@ -75,7 +119,7 @@ constexpr SettingSpec specs_of_server[] = {
     {.name = "tls-cert",
      .kind = SettingKind::file,
      .default_text = "",
-     .help = "Certificate with its chain, PEM: serve HTTPS; loaded again when it changes"},
+     .help = "Certificate with its chain, PEM: HTTP becomes HTTPS; loaded again when it changes"},
     {.name = "tls-key",
      .kind = SettingKind::file,
      .default_text = "",
@@ -477,6 +521,7 @@ std::string allowed_values(const SettingSpec& spec) {
     case SettingKind::choice: return join_or(spec.words);
     case SettingKind::yes_no: return "yes or no";
     case SettingKind::endpoint: return "HOST:PORT such as 127.0.0.1:6379";
+    case SettingKind::endpoint_or_none: return "HOST:PORT such as 127.0.0.1:6379, or nothing";
   }
   return "";
 }
@@ -508,6 +553,9 @@ Result<SettingValue> parse_setting(const SettingSpec& spec, std::string_view tex
     case SettingKind::number: return parse_quantity(spec, text);
     case SettingKind::choice: return parse_choice(spec, text);
     case SettingKind::yes_no: return parse_yes_no(text);
+    case SettingKind::endpoint_or_none:
+      if (text.empty()) return SettingValue(Endpoint());
+      [[fallthrough]];
     case SettingKind::endpoint: return parse_endpoint(text);
   }
   return invalid("unknown kind of setting");
@@ -537,6 +585,14 @@ Result<Settings> load_settings(const SettingInputs& inputs) {
       .durability = static_cast<DurabilityChoice>(number("durability")),
       .cache_bytes = number("cache-bytes"),
       .resp = std::get<Endpoint>(find("resp").value),
+      .resp_tls = std::get<Endpoint>(find("resp-tls").value),
+      .resp_unix = text("resp-unix"),
+      .resp_unix_access = static_cast<UnixAccessChoice>(number("resp-unix-access")),
+      .resp_clients_max = number("resp-clients-max"),
+      .resp_command_bytes = number("resp-command-bytes"),
+      .resp_memory_bytes = number("resp-memory-bytes"),
+      .resp_idle_timeout_ms = number("resp-idle-timeout"),
+      .resp_send_timeout_ms = number("resp-send-timeout"),
       .http = std::get<Endpoint>(find("http").value),
       .auth = static_cast<AuthChoice>(number("auth")),
       .admin_token_file = text("admin-token-file"),

@@ -26,14 +26,15 @@ namespace trellis {
 
 enum class SettingKind : uint8_t {
   text,
-  path,      // not empty
-  file,      // a path, or empty for none
-  size,      // bytes: 4096, 64KiB, 1GiB, 2G (= 2GiB), 2GB (= 2,000,000,000)
-  duration,  // 30d, 12h, 10m, 5s, 100ms: in milliseconds, from min to max
-  number,    // whole, from min to max
-  choice,    // one of words
-  yes_no,    // yes, true, on, 1, no, false, off, 0
-  endpoint,  // HOST:PORT, [IPv6]:PORT; port 0 means any free one
+  path,              // not empty
+  file,              // a path, or empty for none
+  size,              // bytes: 4096, 64KiB, 1GiB, 2G (= 2GiB), 2GB (= 2,000,000,000)
+  duration,          // 30d, 12h, 10m, 5s, 100ms: in milliseconds, from min to max
+  number,            // whole, from min to max
+  choice,            // one of words
+  yes_no,            // yes, true, on, 1, no, false, off, 0
+  endpoint,          // HOST:PORT, [IPv6]:PORT; port 0 means any free one
+  endpoint_or_none,  // the same, or empty for none
 };
 
 struct SettingSpec {
@@ -101,6 +102,7 @@ Result<std::vector<ResolvedSetting>> resolve_settings(std::span<const SettingSpe
 enum class EngineChoice : uint8_t { rocksdb, memory };
 enum class DurabilityChoice : uint8_t { always, everysec, off };
 enum class AuthChoice : uint8_t { loopback, required };
+enum class UnixAccessChoice : uint8_t { owner, group, all };
 
 struct Settings {
   std::string data;
@@ -108,6 +110,14 @@ struct Settings {
   DurabilityChoice durability;
   uint64_t cache_bytes;
   Endpoint resp;
+  Endpoint resp_tls;      // an empty host: none
+  std::string resp_unix;  // empty: none
+  UnixAccessChoice resp_unix_access;
+  uint64_t resp_clients_max;
+  uint64_t resp_command_bytes;
+  uint64_t resp_memory_bytes;
+  uint64_t resp_idle_timeout_ms;  // 0: never
+  uint64_t resp_send_timeout_ms;
   Endpoint http;
   AuthChoice auth;
   std::string admin_token_file;  // empty: none

@@ -59,6 +59,13 @@ TEST_F(SettingsTest, Defaults) {
   EXPECT_EQ(settings->engine, EngineChoice::rocksdb);
   EXPECT_EQ(settings->durability, DurabilityChoice::everysec);
   EXPECT_EQ(settings->cache_bytes, 256u << 20);
+  EXPECT_EQ(settings->resp_tls, Endpoint());
+  EXPECT_EQ(settings->resp_unix, "");
+  EXPECT_EQ(settings->resp_clients_max, 10'000u);
+  EXPECT_EQ(settings->resp_command_bytes, 64u << 20);
+  EXPECT_EQ(settings->resp_memory_bytes, 512u << 20);
+  EXPECT_EQ(settings->resp_idle_timeout_ms, 0u);
+  EXPECT_EQ(settings->resp_send_timeout_ms, 60'000u);
   EXPECT_EQ(settings->http, (Endpoint{"127.0.0.1", 7380}));
   EXPECT_EQ(settings->auth, AuthChoice::loopback);
   EXPECT_EQ(settings->admin_token_file, "");
@@ -74,6 +81,14 @@ TEST_F(SettingsTest, Defaults) {
             "durability = \"everysec\"  # default\n"
             "cache-bytes = \"256MiB\"  # default\n"
             "resp = \"127.0.0.1:7379\"  # default\n"
+            "resp-tls = \"\"  # default\n"
+            "resp-unix = \"\"  # default\n"
+            "resp-unix-access = \"owner\"  # default\n"
+            "resp-clients-max = \"10000\"  # default\n"
+            "resp-command-bytes = \"64MiB\"  # default\n"
+            "resp-memory-bytes = \"512MiB\"  # default\n"
+            "resp-idle-timeout = \"0s\"  # default\n"
+            "resp-send-timeout = \"1m\"  # default\n"
             "http = \"127.0.0.1:7380\"  # default\n"
             "auth = \"loopback\"  # default\n"
             "admin-token-file = \"\"  # default\n"
@@ -97,6 +112,9 @@ TEST_F(SettingsTest, WordsMatchEnums) {
   EXPECT_EQ(with("durability", "off").durability, DurabilityChoice::off);
   EXPECT_EQ(with("auth", "loopback").auth, AuthChoice::loopback);
   EXPECT_EQ(with("auth", "required").auth, AuthChoice::required);
+  EXPECT_EQ(with("resp-unix-access", "owner").resp_unix_access, UnixAccessChoice::owner);
+  EXPECT_EQ(with("resp-unix-access", "group").resp_unix_access, UnixAccessChoice::group);
+  EXPECT_EQ(with("resp-unix-access", "all").resp_unix_access, UnixAccessChoice::all);
   EXPECT_EQ(with("log-level", "debug").log_level, LogLevel::debug);
   EXPECT_EQ(with("log-level", "info").log_level, LogLevel::info);
   EXPECT_EQ(with("log-level", "warn").log_level, LogLevel::warn);
@@ -196,7 +214,9 @@ TEST_F(SettingsTest, UnknownNamesAreRefusedWithAHint) {
             "trellis.toml:2: unknown setting \"cache_bytes\"; did you mean cache-bytes?");
   EXPECT_EQ(file_refusal("potatoes = 12"),
             "trellis.toml:1: unknown setting \"potatoes\"; the settings are data, engine, "
-            "durability, cache-bytes, resp, http, auth, admin-token-file, tls-cert, tls-key, "
+            "durability, cache-bytes, resp, resp-tls, resp-unix, resp-unix-access, "
+            "resp-clients-max, resp-command-bytes, resp-memory-bytes, resp-idle-timeout, "
+            "resp-send-timeout, http, auth, admin-token-file, tls-cert, tls-key, "
             "archive-retention, gc-life-time, log-level, log-format");
   EXPECT_TRUE(file_refusal("[log]\nlevel = 'info'")
                   .starts_with("trellis.toml:1: unknown setting \"log\"; the settings are "));

@@ -11,6 +11,8 @@
 namespace trellis {
 namespace {
 
+constexpr int polls_in_a_row_max = 16;
+
 void run_all(const std::vector<std::function<void()>>& functions) {
   for (const std::function<void()>& function : functions) {
     try {
@@ -51,7 +53,8 @@ EventLoop::EventLoop(uint32_t sweep_ms)
     : mailbox_(std::make_shared<Mailbox>(io_)),
       guard_(io_.get_executor()),
       timer_(io_),
-      sweep_ms_(sweep_ms) {}
+      sweep_ms_(sweep_ms),
+      poller_(io_, epoll_create1(EPOLL_CLOEXEC)) {}
 
 EventLoop::~EventLoop() {
   mailbox_->close();
@@ -62,6 +65,7 @@ EventLoop::~EventLoop() {
 
 void EventLoop::start() {
   sweep_later();
+  poll_later();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -79,6 +83,7 @@ void EventLoop::run() {
 void EventLoop::finish() {
   mailbox_->post([this] {
     timer_.cancel();
+    poller_.close();
     guard_.reset();
   });
   thread_.join();
@@ -101,6 +106,8 @@ void EventLoop::add(std::shared_ptr<LoopMember> member) {
 }
 
 void EventLoop::remove(LoopMember& member) {
+  for (size_t i = 0; i < ready_count_; ++i)
+    if (ready_[i].data.ptr == &member) ready_[i].data.ptr = nullptr;
   const size_t index = member.index_;
   ASSERT(members_[index].get() == &member);
   const std::shared_ptr<LoopMember> removed = std::move(members_[index]);
@@ -111,10 +118,45 @@ void EventLoop::remove(LoopMember& member) {
   members_.pop_back();
 }
 
+bool EventLoop::watch(int socket, uint32_t events, LoopMember& member) {
+  epoll_event event{.events = events | EPOLLET, .data = {.ptr = &member}};
+  return epoll_ctl(poller_.native_handle(), EPOLL_CTL_ADD, socket, &event) == 0;
+}
+
+void EventLoop::change_watch(int socket, uint32_t events, LoopMember& member) {
+  epoll_event event{.events = events | EPOLLET, .data = {.ptr = &member}};
+  epoll_ctl(poller_.native_handle(), EPOLL_CTL_MOD, socket, &event);
+}
+
+void EventLoop::poll_later() {
+  poller_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                     [this](boost::system::error_code error) {
+                       if (error) return;  // finish()
+                       // A busy loop finds more; but Asio's own events have their turn too.
+                       for (int turn = 0; turn < polls_in_a_row_max && poll(); ++turn) continue;
+                       poll_later();
+                     });
+}
+
+// One turn: tells all that are ready, then ends it. False if it is not worth to look again at once.
+bool EventLoop::poll() {
+  const int count = epoll_wait(poller_.native_handle(), ready_.data(), ready_.size(), 0);
+  if (count <= 0) return false;
+  ready_count_ = static_cast<size_t>(count);
+  for (size_t i = 0; i < ready_count_; ++i) {
+    auto* const member = static_cast<LoopMember*>(ready_[i].data.ptr);
+    if (member != nullptr) member->ready(ready_[i].events);
+  }
+  ready_count_ = 0;
+  end_turn();
+  return count > 1;
+}
+
 // A wait for events queues the handlers of all sockets that it found ready, so what is posted by
 // one of them runs behind the last.
 void EventLoop::at_end_of_turn(std::function<void()> function) {
-  if (at_end_of_turn_.empty()) boost::asio::post(io_, [this] { end_turn(); });
+  const bool is_polling = ready_count_ > 0;  // then the turn ends by itself
+  if (at_end_of_turn_.empty() && !is_polling) boost::asio::post(io_, [this] { end_turn(); });
   at_end_of_turn_.push_back(std::move(function));
 }
 

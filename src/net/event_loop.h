@@ -1,8 +1,12 @@
 // One thread that serves many connections. For net's own files: it names types of Asio.
 #pragma once
 
+#include <sys/epoll.h>
+
+#include <array>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -36,9 +40,10 @@ class Mailbox final : public LoopPoster, public std::enable_shared_from_this<Mai
 class LoopMember {
  public:
   virtual ~LoopMember() = default;
-  virtual void tick() = 0;   // every sweep_ms
-  virtual void stop() = 0;   // finish and close
-  virtual void abort() = 0;  // close now
+  virtual void ready(uint32_t) {}  // what epoll says of its socket: see EventLoop::watch
+  virtual void tick() = 0;         // every sweep_ms
+  virtual void stop() = 0;         // finish and close
+  virtual void abort() = 0;        // close now
 
  private:
   friend class EventLoop;
@@ -63,11 +68,18 @@ class EventLoop {
   void add(std::shared_ptr<LoopMember> member);
   void remove(LoopMember& member);
   void for_each(void (LoopMember::*action)());
+  // From now on until it is closed, the socket's member is told when it can be read or written:
+  // edge by edge, as epoll does, so each is told once. All that are ready are told in one turn, and
+  // with one system call, which Asio would need two of for each of them.
+  bool watch(int socket, uint32_t events, LoopMember& member);
+  void change_watch(int socket, uint32_t events, LoopMember& member);
   // Runs it after the handlers of all that is ready now.
   void at_end_of_turn(std::function<void()> function);
 
  private:
   void run();
+  void poll_later();
+  bool poll();
   void end_turn();
   void sweep_later();
 
@@ -79,6 +91,9 @@ class EventLoop {
   std::vector<std::shared_ptr<LoopMember>> members_;
   std::vector<std::function<void()>> at_end_of_turn_;
   std::vector<std::function<void()>> ending_;  // those that run: kept for its memory
+  boost::asio::posix::stream_descriptor poller_;
+  std::array<epoll_event, 512> ready_;
+  size_t ready_count_ = 0;  // while they are told
   std::thread thread_;
 };
 

@@ -14,22 +14,27 @@ namespace trellis {
 
 class InputBuffer {
  public:
+  explicit InputBuffer(size_t block_bytes_min = 4 * 1024) : block_bytes_min_(block_bytes_min) {}
+
   ByteView data() const { return {block_.get() + begin_, end_ - begin_}; }
   size_t size() const { return end_ - begin_; }
   bool empty() const { return begin_ == end_; }
+  size_t capacity() const { return capacity_; }
 
   // Room behind the data, of which there may be `bytes_max` in all; empty if there is so much.
   // Moves the data: views into it die.
   std::span<char> space(size_t bytes_max);
   void add(size_t bytes) { end_ += bytes; }  // that were written to the space
   void consume(size_t bytes) { begin_ += bytes; }
+  // Of an empty one gives back the memory. REQUIRES: no read to the space is pending.
+  void release();
 
  private:
-  static constexpr size_t block_bytes_min = 4 * 1024;
   static constexpr size_t kept_bytes_max = 16 * 1024;  // by a connection that has nothing to do
 
   void reallocate(size_t bytes);
 
+  const size_t block_bytes_min_;
   std::unique_ptr<char[]> block_;
   size_t capacity_ = 0;
   size_t begin_ = 0;
@@ -45,17 +50,23 @@ inline void InputBuffer::reallocate(size_t bytes) {
   capacity_ = bytes;
 }
 
+inline void InputBuffer::release() {
+  if (!empty()) return;
+  block_.reset();
+  capacity_ = begin_ = end_ = 0;
+}
+
 inline std::span<char> InputBuffer::space(size_t bytes_max) {
   if (size() >= bytes_max) return {};
   if (empty() && (block_ == nullptr || (capacity_ > kept_bytes_max && bytes_max < capacity_))) {
-    reallocate(block_bytes_min);
+    reallocate(block_bytes_min_);
   }
   if (begin_ > 0 && capacity_ - end_ < capacity_ / 2) {
     std::memmove(block_.get(), block_.get() + begin_, size());
     end_ -= begin_;
     begin_ = 0;
   }
-  if (end_ == capacity_) reallocate(std::max(2 * capacity_, block_bytes_min));
+  if (end_ == capacity_) reallocate(std::max(std::min(2 * capacity_, bytes_max), block_bytes_min_));
   return {block_.get() + end_, std::min(capacity_ - end_, bytes_max - size())};
 }
 

@@ -1,6 +1,7 @@
 #include "net/listening_socket.h"
 
 #include <fmt/format.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -48,10 +49,26 @@ Error cannot_listen(const std::string& where, std::string_view why) {
   return {Code::unavailable, fmt::format("cannot listen on {}: {}", where, why)};
 }
 
+// Who vanished without a word is found out, as by Redis: after five minutes of silence it is asked,
+// three times. Sockets that are accepted have the options of the one that listens.
+error_code set_options(ListeningSocket::Acceptor& acceptor) {
+  using Idle = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPIDLE>;
+  using Interval = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPINTVL>;
+  using Count = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPCNT>;
+  error_code error;
+  acceptor.set_option(asio::socket_base::keep_alive(true), error);
+  acceptor.set_option(Idle(tcp_keepalive_s), error);
+  acceptor.set_option(Interval(tcp_keepalive_s / 3), error);
+  acceptor.set_option(Count(3), error);
+  acceptor.set_option(tcp::no_delay(true), error);
+  acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  return error;
+}
+
 error_code listen_tcp(ListeningSocket::Acceptor& acceptor, const tcp::endpoint& endpoint) {
   error_code error;
   if (acceptor.open(endpoint.protocol(), error)) return error;
-  if (acceptor.set_option(tcp::acceptor::reuse_address(true), error)) return error;
+  if (error = set_options(acceptor); error) return error;
   if (endpoint.address().is_v6() && endpoint.address().is_unspecified()) {
     if (acceptor.set_option(asio::ip::v6_only(false), error)) return error;
   }

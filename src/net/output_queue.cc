@@ -64,6 +64,10 @@ void OutputQueue::consume(size_t bytes) {
   if (segments_.empty()) is_last_open_ = false;
 }
 
+void OutputQueue::release() {
+  if (empty()) clear();
+}
+
 void OutputQueue::clear() {
   segments_.clear();
   front_consumed_ = 0;

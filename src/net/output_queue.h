@@ -27,6 +27,7 @@ class OutputQueue {
   size_t peek(std::span<ByteView> views);
   void consume(size_t bytes);
   void clear();
+  void release();  // of an empty one gives back the memory
 
  private:
   Bytes& open_segment(size_t bytes);

@@ -100,7 +100,6 @@ void StreamServer::Impl::Listener::accepted(SessionLoop& loop, LoopSocket client
     server.count.remove();
     return;
   }
-  client.set_option(asio::ip::tcp::no_delay(true), ignored);  // a Unix socket has no such option
   StreamPeer from = socket.peer_of(peer);
   from.local_address = socket.address_of(client.local_endpoint(ignored));
   start_session(loop, {.socket = std::move(client),

@@ -106,6 +106,9 @@ class StreamProtocol {
 // Called once for each loop, by start(), before the loop runs.
 using MakeStreamProtocol = std::function<std::unique_ptr<StreamProtocol>(StreamLoop& loop)>;
 
+// When a silent TCP connection is asked whether it is still there.
+inline constexpr int tcp_keepalive_s = 300;
+
 struct StreamListener {
   std::string host = {};  // an address or a name; "" for all addresses of the machine
   uint16_t port = 0;      // 0: any free one, see ports()

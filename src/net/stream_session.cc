@@ -1,12 +1,17 @@
 #include "net/stream_session.h"
 
+#include <fcntl.h>
 #include <linux/sockios.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <span>
@@ -22,6 +27,7 @@ using boost::system::error_code;
 using TlsStream = asio::ssl::stream<LoopSocket>;
 
 constexpr size_t gathered_views_max = 16;
+constexpr int reads_in_a_row_max = 16;
 constexpr size_t discarded_bytes_max = 16 * 1024;  // at a time
 
 // All but reading, writing and closing, in which plain and TLS sockets differ.
@@ -45,10 +51,11 @@ class Session : public LoopMember,
  protected:
   enum class Phase : uint8_t { opening, open, closing, closed };
 
-  virtual void open() = 0;                       // leads to opened()
-  virtual void read(std::span<char> space) = 0;  // leads to has_read()
-  virtual void write() = 0;                      // takes from the output; see has_written()
-  virtual void begin_close() = 0;  // says that no more will come; leads to has_read or close_now
+  virtual void open() = 0;         // leads to opened()
+  virtual bool read() = 0;         // true: received() or close_now() was called, and more may come
+  virtual void write() = 0;        // takes from the output; see has_written()
+  virtual void discard() = 0;      // what is read now; leads to close_now
+  virtual void begin_close() = 0;  // says that no more will come; leads to close_now
   virtual void close_socket(bool with_reset) = 0;
   virtual size_t unsent_bytes() = 0;
 
@@ -59,7 +66,7 @@ class Session : public LoopMember,
   void advance();
 
   void opened();
-  void has_read(const error_code& error, size_t bytes);
+  void received(size_t bytes);  // 0: the end
   void has_written(size_t bytes);
   void close_now(bool with_reset);
   static std::span<char> discard_space();
@@ -122,20 +129,14 @@ void Session::opened() {
   if (is_refused_) connection_->refuse();
 }
 
-void Session::has_read(const error_code& error, size_t bytes) {
-  is_reading_ = false;
-  if (phase_ == Phase::closed) return;
-  if (phase_ == Phase::closing) return error ? close_now(false) : pump();
-  if (error && error != asio::error::eof) return close_now(false);
-  handle([this, error, bytes] {
-    if (error) {
-      has_end_ = true;
-      return connection_->received_end();
-    }
-    const auto& metrics = loop_.services.options.metrics;
-    if (metrics.has_value()) metrics->received_bytes.add(bytes);
-    connection_->received(bytes);
-  });
+void Session::received(size_t bytes) {
+  if (bytes == 0) {
+    has_end_ = true;
+    return connection_->received_end();
+  }
+  const auto& metrics = loop_.services.options.metrics;
+  if (metrics.has_value()) metrics->received_bytes.add(bytes);
+  connection_->received(bytes);
 }
 
 void Session::has_written(size_t bytes) {
@@ -147,30 +148,28 @@ void Session::has_written(size_t bytes) {
 
 // Does what the connection wants now, after every event.
 void Session::advance() {
-  if (phase_ == Phase::opening || phase_ == Phase::closed) return;
-  if (phase_ == Phase::closing) {
-    if (!is_reading_) {
-      is_reading_ = true;
-      read(discard_space());
+  for (int reads = 0;; ++reads) {
+    if (phase_ == Phase::opening || phase_ == Phase::closed) return;
+    if (phase_ == Phase::closing) return discard();
+    if (!is_writing_ && !connection_->is_broken() && !connection_->output().empty()) write();
+    if (phase_ != Phase::open) return;
+    if (connection_->is_broken()) return close_now(true);
+    if (connection_->is_over()) {
+      if (!is_writing_ && connection_->output().empty()) {
+        phase_ = Phase::closing;
+        phase_since_us_ = loop_.services.clock.monotonic_us();
+        begin_close();
+      }
+      return;
     }
-    return;
-  }
-  if (!is_writing_ && !connection_->is_broken() && !connection_->output().empty()) write();
-  if (phase_ != Phase::open) return;
-  if (connection_->is_broken()) return close_now(true);
-  if (connection_->is_over()) {
-    if (!is_writing_ && connection_->output().empty()) {
-      phase_ = Phase::closing;
-      phase_since_us_ = loop_.services.clock.monotonic_us();
-      begin_close();
+    if (is_reading_ || has_end_) return;
+    if (reads == reads_in_a_row_max) {  // others come first
+      return loop_.loop.at_end_of_turn([weak = weak_from_this()] {
+        if (const std::shared_ptr<Session> session = weak.lock()) session->pump();
+      });
     }
-    return;
+    if (!read()) return;
   }
-  if (is_reading_ || has_end_) return;
-  const std::span<char> space = connection_->input_space();
-  if (space.empty()) return;
-  is_reading_ = true;
-  read(space);
 }
 
 void Session::pump() {
@@ -231,76 +230,124 @@ void Session::stop() {
 void Session::abort() { close_now(true); }
 
 // Bytes that the kernel took and the other side did not yet.
-size_t unsent_bytes_of(LoopSocket& socket) {
+size_t unsent_bytes_of(int socket) {
   int bytes = 0;
-  return ioctl(socket.native_handle(), SIOCOUTQ, &bytes) == 0 ? static_cast<size_t>(bytes) : 0;
+  return ioctl(socket, SIOCOUTQ, &bytes) == 0 ? static_cast<size_t>(bytes) : 0;
 }
 
-void close_socket_of(LoopSocket& socket, bool with_reset) {
-  error_code ignored;
-  if (with_reset) socket.set_option(asio::socket_base::linger(true, 0), ignored);
-  socket.close(ignored);
+void reset_at_close(int socket) {
+  const linger now{.l_onoff = 1, .l_linger = 0};
+  setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
+bool must_wait() { return errno == EAGAIN || errno == EWOULDBLOCK; }
+
+// Without Asio, which would call the system twice as often.
 class PlainSession final : public Session {
  public:
   PlainSession(SessionLoop& loop, AcceptedSocket accepted)
       : Session(loop, std::move(accepted.peer), accepted.is_refused),
-        socket_(std::move(accepted.socket)) {}
+        socket_(accepted.socket.release()) {}
+  ~PlainSession() override { close_socket(false); }
 
- private:
-  std::shared_ptr<PlainSession> self() {
-    return std::static_pointer_cast<PlainSession>(shared_from_this());
+  void ready(uint32_t events) override {
+    const std::shared_ptr<Session> self = shared_from_this();  // it may close
+    if ((events & ~EPOLLOUT) != 0) is_readable_ = true;
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) is_end_near_ = true;
+    if (is_writing_ && (events & ~EPOLLIN) != 0) {
+      is_writing_ = false;
+      loop_.loop.change_watch(socket_, read_events, *this);
+    }
+    handle([] {});
   }
 
+ private:
+  static constexpr uint32_t read_events = EPOLLIN | EPOLLRDHUP;
+
   void open() override {
-    error_code error;
-    socket_.non_blocking(true, error);
+    if (fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK) != 0 ||
+        !loop_.loop.watch(socket_, read_events, *this)) {
+      return close_now(true);
+    }
     opened();
   }
 
-  void read(std::span<char> space) override {
-    socket_.async_read_some(
-        asio::buffer(space.data(), space.size()),
-        [self = self()](const error_code& error, size_t bytes) { self->has_read(error, bytes); });
+  bool read() override {
+    if (!is_readable_) return false;
+    const std::span<char> space = connection_->input_space();
+    if (space.empty()) return false;
+    const ssize_t bytes = recv(socket_, space.data(), space.size(), 0);
+    // So little is all there is; what comes later is told. The end is seen only by reading on.
+    if (bytes < static_cast<ssize_t>(space.size()) && !is_end_near_) is_readable_ = false;
+    if (bytes < 0 && must_wait()) {
+      is_readable_ = false;
+      return false;
+    }
+    if (bytes < 0 && errno == EINTR) return is_readable_ = true;
+    if (bytes < 0) {
+      close_now(false);
+    } else {
+      received(static_cast<size_t>(bytes));
+    }
+    return true;
   }
 
   // At once, for most responses fit the kernel's buffer; waits only if that is full.
   void write() override {
     while (phase_ == Phase::open && !connection_->is_broken() && !connection_->output().empty()) {
       std::array<ByteView, gathered_views_max> views;
-      std::array<asio::const_buffer, gathered_views_max> buffers;
+      std::array<iovec, gathered_views_max> vectors;
       const size_t count = connection_->output().peek(views);
-      for (size_t i = 0; i < count; ++i) buffers[i] = {views[i].data(), views[i].size()};
-      error_code error;
+      for (size_t i = 0; i < count; ++i)
+        vectors[i] = {const_cast<char*>(views[i].data()), views[i].size()};
+      msghdr message{};
+      message.msg_iov = vectors.data();
+      message.msg_iovlen = count;
       // One is sent without a vector to copy in: by far the most are one.
-      const size_t bytes = count == 1 ? socket_.write_some(buffers[0], error)
-                                      : socket_.write_some(std::span(buffers.data(), count), error);
-      if (error == asio::error::would_block || error == asio::error::try_again) {
+      const ssize_t bytes = count == 1
+                                ? send(socket_, views[0].data(), views[0].size(), MSG_NOSIGNAL)
+                                : sendmsg(socket_, &message, MSG_NOSIGNAL);
+      if (bytes < 0 && must_wait()) {
         is_writing_ = true;
-        socket_.async_wait(LoopSocket::wait_write, [self = self()](const error_code& failed) {
-          self->is_writing_ = false;
-          if (failed) return self->close_now(false);
-          self->pump();
-        });
-        return;
+        return loop_.loop.change_watch(socket_, read_events | EPOLLOUT, *this);
       }
-      if (error) return close_now(false);
-      has_written(bytes);
+      if (bytes < 0 && errno == EINTR) continue;
+      if (bytes < 0) return close_now(false);
+      has_written(static_cast<size_t>(bytes));
     }
   }
 
   void begin_close() override {
-    error_code error;
-    socket_.shutdown(LoopSocket::shutdown_send, error);
-    if (error) return close_now(false);
-    advance();  // a read may be pending; what it brings is discarded
+    if (shutdown(socket_, SHUT_WR) != 0) return close_now(false);
+    discard();
   }
 
-  void close_socket(bool with_reset) override { close_socket_of(socket_, with_reset); }
+  void discard() override {
+    const std::span<char> space = discard_space();
+    for (int reads = 0; is_readable_ && reads < reads_in_a_row_max; ++reads) {
+      const ssize_t bytes = recv(socket_, space.data(), space.size(), 0);
+      if (bytes < 0 && must_wait()) {
+        is_readable_ = false;
+      } else if (bytes == 0 || (bytes < 0 && errno != EINTR)) {
+        return close_now(false);
+      }
+    }
+    if (!is_readable_) return;
+    loop_.loop.at_end_of_turn([weak = weak_from_this()] {
+      if (const std::shared_ptr<Session> session = weak.lock()) session->pump();
+    });
+  }
+
+  void close_socket(bool with_reset) override {
+    if (socket_ < 0) return;
+    if (with_reset) reset_at_close(socket_);
+    ::close(std::exchange(socket_, -1));
+  }
   size_t unsent_bytes() override { return unsent_bytes_of(socket_); }
 
-  LoopSocket socket_;
+  int socket_;
+  bool is_readable_ = false;
+  bool is_end_near_ = false;  // the other side sends no more
 };
 
 class TlsSession final : public Session {
@@ -322,13 +369,31 @@ class TlsSession final : public Session {
     });
   }
 
-  void read(std::span<char> space) override {
-    stream_.async_read_some(asio::buffer(space.data(), space.size()),
-                            [self = self()](const error_code& error, size_t bytes) {
-                              // Who closes without saying so in TLS is as gone as who does.
-                              const bool is_end = error == asio::ssl::error::stream_truncated;
-                              self->has_read(is_end ? asio::error::eof : error, bytes);
-                            });
+  bool read() override {
+    const std::span<char> space = connection_->input_space();
+    if (!space.empty()) read_to(space);
+    return false;
+  }
+
+  void discard() override {
+    if (!is_reading_) read_to(discard_space());
+  }
+
+  void read_to(std::span<char> space) {
+    is_reading_ = true;
+    stream_.async_read_some(
+        asio::buffer(space.data(), space.size()),
+        [self = self()](const error_code& error, size_t bytes) { self->has_read(error, bytes); });
+  }
+
+  void has_read(const error_code& error, size_t bytes) {
+    is_reading_ = false;
+    // Who closes without saying so in TLS is as gone as who does.
+    const bool is_end = error == asio::error::eof || error == asio::ssl::error::stream_truncated;
+    if (phase_ == Phase::closed) return;
+    if (phase_ == Phase::closing) return error ? close_now(false) : pump();
+    if (error && !is_end) return close_now(false);
+    handle([this, is_end, bytes] { received(is_end ? 0 : bytes); });
   }
 
   void write() override {
@@ -348,8 +413,12 @@ class TlsSession final : public Session {
     stream_.async_shutdown([self = self()](const error_code&) { self->close_now(false); });
   }
 
-  void close_socket(bool with_reset) override { close_socket_of(stream_.next_layer(), with_reset); }
-  size_t unsent_bytes() override { return unsent_bytes_of(stream_.next_layer()); }
+  void close_socket(bool with_reset) override {
+    error_code ignored;
+    if (with_reset) reset_at_close(stream_.next_layer().native_handle());
+    stream_.next_layer().close(ignored);
+  }
+  size_t unsent_bytes() override { return unsent_bytes_of(stream_.next_layer().native_handle()); }
 
   const std::shared_ptr<asio::ssl::context> context_;
   TlsStream stream_;

@@ -88,8 +88,9 @@ Status visit_records(Call& call, const Key& key, RecordVisitor visit) {
 // Up to 512 records come in one page, as Redis does it with those that it keeps packed. The cursor
 // of a larger collection is a place in it, and all that a scan knows:
 //
-//   | shared: 8 bits | group: 5 bytes | hash: 16 bits |
+//   | shared: 7 bits | group: 4 bytes | hash: 14 bits |
 //
+// It is below 2^53: some clients in JavaScript keep cursors as numbers, which are exact only there.
 // All records began with the same `shared` bytes when the scan began; the group is the bytes behind
 // them, and zeros behind a shorter one. Groups come in order. A page ends between two groups; only
 // one that is too large for a page is dealt out in the order of the members' hashes, for which it
@@ -102,9 +103,10 @@ Status visit_records(Call& call, const Key& key, RecordVisitor visit) {
 namespace {
 
 constexpr uint64_t packed_max = 512;
-constexpr size_t shared_max = 127;  // so that a cursor is below 2^63
-constexpr size_t group_bytes = 5;
-constexpr uint32_t hash_bits = 16;
+constexpr size_t shared_max = 127;
+constexpr size_t group_bytes = 4;
+constexpr uint32_t hash_bits = 14;
+static_assert((shared_max >> (53 - 8 * group_bytes - hash_bits)) == 0);
 constexpr uint32_t hash_end = 1U << hash_bits;
 // What a group may have to be given in one page, whatever COUNT says, and in how many pages a
 // larger one comes at most, about.

@@ -20,6 +20,8 @@ constexpr size_t names_max = 48;
 // What a transaction may hold before the rest goes into the next one: well below commit_bytes_max.
 constexpr size_t argument_bytes_max = 1024 * 1024;
 constexpr size_t elements_max = 1'024;
+// The same for replies: what follows is read again in the next one, so it is not too little.
+constexpr size_t batch_reply_bytes_max = 16 * 1024 * 1024;
 
 bool is_queued_in_multi(const Command& command) {
   for (const std::string_view name : {"exec", "discard", "multi", "watch", "quit", "reset"})
@@ -66,6 +68,13 @@ void record_alone(const Session& session, const Command& command, Args args, uin
     session.usage->note(session, command, args, us, unix_ms / 1'000);
 }
 
+Status check_size(ByteView replies) {
+  if (replies.size() <= reply_bytes_max) return {};
+  return Error{
+      Code::too_large,
+      fmt::format("the reply has more than {} bytes: ask for less at once", reply_bytes_max)};
+}
+
 }  // namespace
 
 std::string error_reply(const Error& error) {
@@ -109,7 +118,8 @@ void RedisTransaction::read_too(uint32_t database, ByteView name) {
   exclusive_.push_back(false);
 }
 
-Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys&)> check) {
+Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys&)> check,
+                                      size_t stop_bytes) {
   replies_.clear();
   ends_.clear();
   ended_us_.clear();
@@ -130,18 +140,21 @@ Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys
       reply.error(status.error().message);
       errors_.emplace_back(ends_.size(), std::move(status).error().message);
     }
+    TRY(check_size(replies_));
     ends_.push_back(replies_.size());
     ended_us_.push_back(clock.monotonic_us());
+    if (replies_.size() > stop_bytes) break;
   }
   return keys.finish([&](const Key& key) { server_.watches().touch(key.stored_key()); });
 }
 
 void RedisTransaction::record() {
-  if (elements_.empty()) return;
+  const size_t ran_count = ran();
+  if (ran_count == 0) return;
   const uint64_t now_us = server_.map().clock.monotonic_us();
   const uint64_t all_us = now_us - began_us_;
   const uint64_t handlers_us = ended_us_.back() - handlers_began_us_;
-  const uint64_t share_us = (all_us - std::min(all_us, handlers_us)) / elements_.size();
+  const uint64_t share_us = (all_us - std::min(all_us, handlers_us)) / ran_count;
   const auto us_of = [&](size_t i) {
     return ended_us_[i] - (i == 0 ? handlers_began_us_ : ended_us_[i - 1]) + share_us;
   };
@@ -151,7 +164,7 @@ void RedisTransaction::record() {
     figures.misses += lookups_.misses;
     auto error = errors_.begin();
     CommandFigures* of_command = nullptr;
-    for (size_t i = 0; i < elements_.size(); i++) {
+    for (size_t i = 0; i < ran_count; i++) {
       const bool failed = error != errors_.end() && error->first == i;
       // Most batches are of one command.
       if (i == 0 || elements_[i].command != elements_[i - 1].command)
@@ -160,7 +173,7 @@ void RedisTransaction::record() {
       if (failed) figures.error((error++)->second);
     }
   });
-  for (size_t i = 0; i < elements_.size(); i++) {
+  for (size_t i = 0; i < ran_count; i++) {
     const Element& element = elements_[i];
     if (usage.is_notable(us_of(i)))
       usage.note(*element.session, *element.command, element.args, us_of(i),
@@ -168,7 +181,7 @@ void RedisTransaction::record() {
   }
 }
 
-Status RedisTransaction::run(FunctionRef<Status(Keys&)> check) {
+Status RedisTransaction::run(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
   began_us_ = server_.map().clock.monotonic_us();
   TRY(server_.versions().prepare());
   const KeyspaceId keyspace = tenant_.id();
@@ -180,7 +193,7 @@ Status RedisTransaction::run(FunctionRef<Status(Keys&)> check) {
       exclusive_[i] ? scope.exclusive(key) : scope.shared(key);
     }
   const auto operations = static_cast<uint32_t>(elements_.size());
-  const auto run_all = [&](CountedView& view) { return run_elements(view, check); };
+  const auto run_all = [&](CountedView& view) { return run_elements(view, check, stop_bytes); };
   TRY(writes_ ? tenant_.write(caller_, Model::redis, scope, run_all, operations)
               : tenant_.read(caller_, Model::redis, scope, run_all, operations));
   record();
@@ -197,7 +210,7 @@ ByteView RedisTransaction::reply(size_t element) const {
 const Command* Executor::plan(const Request& request, bool is_waiting) {
   Session& session = *request.session;
   Reply reply(*request.out, session.protocol);
-  const Command* command = find_command(request.args[0]);
+  const Command* command = request.args.empty() ? nullptr : find_command(request.args[0]);
   const auto refuse = [&](const std::string& text) {
     if (session.usage != nullptr)
       session.usage->count([&](UsageFigures& figures) {
@@ -213,7 +226,13 @@ const Command* Executor::plan(const Request& request, bool is_waiting) {
     reply.error(text);
     return nullptr;
   };
-  if (command == nullptr) return refuse(unknown_command(request.args));
+  if (!request.refusal.empty()) return refuse(std::string(request.refusal));
+  if (command == nullptr) {
+    // A browser that was led here: its body must not be taken for commands.
+    if (equals_word(request.args[0], "post") || equals_word(request.args[0], "host:"))
+      session.closing = true;
+    return refuse(unknown_command(request.args));
+  }
   if (!command->subcommands.empty()) {
     const Command* sub = subcommand_of(*command, request.args);
     if (sub == nullptr && request.args.size() >= 2)
@@ -233,6 +252,12 @@ const Command* Executor::plan(const Request& request, bool is_waiting) {
   if (session.in_multi && is_queued_in_multi(*command)) {
     if (command->has(no_multi)) return refuse("ERR Command not allowed inside a transaction");
     QueuedCommand queued{command, {}};
+    size_t bytes = sizeof(queued);
+    for (const ByteView arg : request.args) bytes += sizeof(Bytes) + arg.size();
+    if (session.queued_bytes + bytes > server_.options().command_bytes_max)
+      return refuse(fmt::format("ERR MULTI queues at most {} bytes (client-query-buffer-limit)",
+                                server_.options().command_bytes_max));
+    session.queued_bytes += bytes;
     for (const ByteView arg : request.args) queued.args.emplace_back(arg);
     session.queue.push_back(std::move(queued));
     reply.simple("QUEUED");
@@ -249,27 +274,34 @@ void Executor::run_alone(const Request& request, const Command& command) {
   AloneCall call{command, request.args, reply, session, server_, clock.unix_ms()};
   const uint64_t began_us = clock.monotonic_us();
   std::string error;
-  if (const Status status = command.handler.run_alone(call); !status) {
+  Status status = command.handler.run_alone(call);
+  if (status) status = check_size(*request.out);
+  if (!status) {
     request.out->resize(before);
     error = error_reply(status.error());
     reply.error(error);
   }
   record_alone(session, command, request.args, clock.monotonic_us() - began_us, call.now_ms, error);
   if (is_muted(session)) request.out->resize(before);
+  replied_bytes_ += request.out->size() - std::min(before, request.out->size());
 }
 
 // Each on its own if together they are refused, which may be the fault of only one of them.
-void Executor::commit(RedisTransaction& transaction, std::span<const Planned> planned) {
+size_t Executor::commit(RedisTransaction& transaction, std::span<const Planned> planned) {
   const auto no_check = [](Keys&) { return Status(); };
-  const Status status = transaction.run(no_check);
+  const Status status = transaction.run(no_check, batch_reply_bytes_max);
   if (status) {
-    for (size_t i = 0; i < planned.size(); i++)
+    for (size_t i = 0; i < transaction.ran(); i++) {
       if (!planned[i].is_muted) planned[i].request->out->append(transaction.reply(i));
-    return;
+      planned[i].request->is_done = true;
+    }
+    replied_bytes_ += transaction.replies().size();
+    return transaction.ran();
   }
   const Code code = status.error().code;
   const bool may_repeat = planned.size() > 1 && code != Code::maybe && code != Code::unavailable;
   for (const Planned& one : planned) {
+    if (is_full(*one.request)) continue;
     Session& session = *one.request->session;
     Status outcome = status;
     RedisTransaction alone(server_, *session.tenant, session.caller);
@@ -281,36 +313,44 @@ void Executor::commit(RedisTransaction& transaction, std::span<const Planned> pl
     if (!outcome)
       record_alone(session, *one.command, one.request->args, 0, server_.map().clock.unix_ms(),
                    error);
+    replied_bytes_ += alone.replies().size();
+    one.request->is_done = true;
     if (one.is_muted) continue;
     if (outcome)
       one.request->out->append(alone.reply(0));
     else
       Reply(*one.request->out, session.protocol).error(error);
   }
+  return planned.size();
 }
 
 void Executor::run_together(std::span<const Planned> planned) {
   size_t first = 0;
   while (first < planned.size()) {
+    if (is_full(*planned[first].request)) {
+      first++;
+      continue;
+    }
     Session& session = *planned[first].request->session;
     RedisTransaction transaction(server_, *session.tenant, session.caller);
     size_t end = first;
-    while (end < planned.size()) {
+    while (end < planned.size() && !is_full(*planned[end].request)) {
       const Planned& next = planned[end];
       const Session& other = *next.request->session;
       if (other.tenant != session.tenant || other.caller.role != session.caller.role) break;
       if (!transaction.add({next.request->session, next.command, next.request->args})) break;
       end++;
     }
-    commit(transaction, planned.subspan(first, end - first));
-    first = end;
+    first += commit(transaction, planned.subspan(first, end - first));
   }
 }
 
-void Executor::run(std::span<const Request> requests) {
+void Executor::run(std::span<Request> requests, const ReplyRoom& room) {
+  room_ = room;
+  replied_bytes_ = 0;
   std::vector<Queue> queues;  // in the order in which they came
   std::unordered_map<const Session*, size_t> index;
-  for (const Request& request : requests) {
+  for (Request& request : requests) {
     const auto [at, is_new] = index.emplace(request.session, queues.size());
     if (is_new) queues.push_back({request.session, {}});
     queues[at->second].requests.push_back(&request);
@@ -331,7 +371,6 @@ void Executor::run(std::span<const Request> requests) {
   }
   for (const Queue& queue : queues) {
     Session& session = *queue.session;
-    session.commands_done = queue.next;
     session.queued.store(session.in_multi ? static_cast<int64_t>(session.queue.size()) : -1,
                          std::memory_order_relaxed);
   }
@@ -342,14 +381,15 @@ void Executor::run_ready(Queue& queue, std::vector<Planned>& together) {
   Session& session = *queue.session;
   bool is_waiting = false;  // has commands in `together`: what follows must not overtake them
   for (; queue.next < queue.requests.size() && !queue.is_held; queue.next++) {
-    if (session.closing && !within_exec_) continue;
-    const Request& request = *queue.requests[queue.next];
+    Request& request = *queue.requests[queue.next];
+    if (is_full(request) || (session.closing && !within_exec_)) return;
     if (is_waiting && !joins(request)) return;
     queue.is_held = is_held(request);
     if (queue.is_held) return;
     if (!within_exec_) session.skips_this = std::exchange(session.skip_reply, false);
     const size_t before = request.out->size();
     const Command* command = plan(request, is_waiting);
+    request.is_done = command == nullptr || command->handler.run_alone != nullptr;
     if (command == nullptr) {
       if (is_muted(session)) request.out->resize(before);
     } else if (command->handler.run_alone != nullptr) {
@@ -365,7 +405,7 @@ bool Executor::is_held(const Request& request) const {
   Session& session = *request.session;
   if (within_exec_ || session.usage == nullptr || session.usage->pause_until_ms() == 0)
     return false;
-  const Command* command = find_command(request.args[0]);
+  const Command* command = request.args.empty() ? nullptr : find_command(request.args[0]);
   const bool is_write = command != nullptr && writes(session, *command);
   return session.usage->is_paused(is_write, server_.map().clock.unix_ms()) &&
          server_.clients().hold(session, is_write);
@@ -374,7 +414,7 @@ bool Executor::is_held(const Request& request) const {
 // Whether planning it now changes and answers nothing, so that it may join what waits.
 bool Executor::joins(const Request& request) const {
   const Session& session = *request.session;
-  if (session.in_multi) return false;
+  if (session.in_multi || request.args.empty()) return false;
   const Command* command = find_command(request.args[0]);
   return command != nullptr && command->handler.run != nullptr &&
          arity_fits(*command, request.args.size());

@@ -1,6 +1,7 @@
 // Runs commands: all that is ready on a loop together, in as few transactions as may be.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -15,6 +16,9 @@ struct Request {
   Session* session;
   Args args;   // at least the name
   Bytes* out;  // where its reply goes
+  // Not empty: it could not be taken, which is its reply; there are no arguments then.
+  std::string_view refusal = {};
+  bool is_done = false;  // told by Executor::run
 };
 
 // Commands of one tenant and role as one transaction.
@@ -38,15 +42,17 @@ class RedisTransaction {
   size_t size() const { return elements_.size(); }
 
   // Runs all, or, if it fails, none of them. `check` runs first, under the latches; what it answers
-  // ends the transaction. The replies are valid until the next run.
-  Status run(FunctionRef<Status(Keys&)> check);
+  // ends the transaction. The replies are valid until the next run. What follows a reply with which
+  // they have more than `stop_bytes` is left out: see ran().
+  Status run(FunctionRef<Status(Keys&)> check, size_t stop_bytes = SIZE_MAX);
+  size_t ran() const { return ends_.size(); }
   ByteView reply(size_t element) const;
   ByteView replies() const { return replies_; }  // of all, one after the other
 
  private:
   void record();
   bool add(const Element& element, bool always);
-  Status run_elements(CountedView& view, FunctionRef<Status(Keys&)> check);
+  Status run_elements(CountedView& view, FunctionRef<Status(Keys&)> check, size_t stop_bytes);
 
   RedisServer& server_;
   Tenant& tenant_;
@@ -67,6 +73,12 @@ class RedisTransaction {
   uint64_t handlers_began_us_ = 0;
 };
 
+// What replies may take before the rest of the requests is left for another run.
+struct ReplyRoom {
+  size_t each_bytes = SIZE_MAX;  // of one session
+  size_t all_bytes = SIZE_MAX;   // of the run
+};
+
 // One per loop; one thread.
 class Executor {
  public:
@@ -76,19 +88,20 @@ class Executor {
       : server_(server), within_exec_(within_exec) {}
 
   // Those of one session in their order, sessions among each other in any. Replies are appended
-  // when what they say is committed. A pause of the tenant may leave some undone, see
-  // Session::commands_done: these are to be given again when Session::go_on is called.
-  void run(std::span<const Request> requests);
+  // when what they say is committed. What a pause of the tenant holds, and what there was no room
+  // for, is not done (Request::is_done); if there is no pause at least one is. What is held is to
+  // be given again when Session::go_on is called. Behind one that closes its session none is run.
+  void run(std::span<Request> requests, const ReplyRoom& room = {});
 
  private:
   struct Planned {
-    const Request* request;
+    Request* request;
     const Command* command;
     bool is_muted;  // nobody is to hear its reply
   };
   struct Queue {
     Session* session;
-    std::vector<const Request*> requests;
+    std::vector<Request*> requests;
     size_t next = 0;
     bool is_held = false;
   };
@@ -104,10 +117,17 @@ class Executor {
   bool joins(const Request& request) const;
   void run_alone(const Request& request, const Command& command);
   void run_together(std::span<const Planned> planned);
-  void commit(RedisTransaction& transaction, std::span<const Planned> planned);
+  // Gives how many of them it is done with.
+  size_t commit(RedisTransaction& transaction, std::span<const Planned> planned);
+  // Once true it stays so during a run, for all that follows of the same session.
+  bool is_full(const Request& request) const {
+    return request.out->size() > room_.each_bytes || replied_bytes_ > room_.all_bytes;
+  }
 
   RedisServer& server_;
   const bool within_exec_;
+  ReplyRoom room_;
+  size_t replied_bytes_ = 0;  // in this run, by what reads and writes keys
 };
 
 // The reply of an error that is none of Redis's own: of a quota, a state, the disk.

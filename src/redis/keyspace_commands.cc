@@ -6,7 +6,9 @@
 // in which it differs from the last name of the page. Of these the cursor holds the last ones, how
 // many come before them, and a checksum of those by which they are found again.
 //
-//   | 0 1 | skipped 16 | checksum of the skipped bytes 14 | the bytes behind them 32 |
+//   | 1 | skipped 8 | checksum of the skipped bytes 12 | the bytes behind them 32 |
+//
+// It is below 2^53: some clients in JavaScript keep cursors as numbers, which are exact only there.
 #include <algorithm>
 
 #include "base/crc32c.h"
@@ -19,10 +21,10 @@
 namespace trellis {
 namespace {
 
-constexpr uint64_t cursor_mark = uint64_t{1} << 62;
+constexpr uint64_t cursor_mark = uint64_t{1} << 52;
 constexpr size_t window_bytes = 4;
-constexpr size_t skipped_max = 0xffff;
-constexpr uint64_t checksum_mask = (1U << 14) - 1;
+constexpr size_t skipped_max = 0xff;
+constexpr uint64_t checksum_mask = (1U << 12) - 1;
 constexpr size_t page_keys_max = 10'000;
 constexpr size_t places_tried_max = 8;
 
@@ -94,7 +96,7 @@ uint64_t cursor_between(ByteView last, ByteView next) {
       std::min(shared < window_bytes ? 0 : shared + 1 - window_bytes, skipped_max);
   Bytes window(next.substr(skipped, window_bytes));
   window.resize(window_bytes, '\0');
-  return cursor_mark | static_cast<uint64_t>(skipped) << 46 |
+  return cursor_mark | static_cast<uint64_t>(skipped) << 44 |
          checksum_of(next.substr(0, skipped)) << 32 | load_be(window.data(), window_bytes);
 }
 
@@ -102,7 +104,7 @@ uint64_t cursor_between(ByteView last, ByteView next) {
 // is allowed, to leave one out is not.
 Result<Bytes> place_of(Names& names, uint64_t cursor) {
   if ((cursor & cursor_mark) == 0) return Bytes();
-  const size_t skipped = cursor >> 46 & skipped_max;
+  const size_t skipped = cursor >> 44 & skipped_max;
   const uint64_t checksum = cursor >> 32 & checksum_mask;
   Bytes number;
   append_be64(number, cursor);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/limits.h"
 #include "redis/number_text.h"
 
 namespace trellis {
@@ -49,6 +50,7 @@ void Reply::error(std::string_view text) {
 }
 
 void Reply::bulk(ByteView bytes) {
+  if (out_.size() > reply_bytes_max) return;  // refused when it is complete
   head('$', static_cast<int64_t>(bytes.size()));
   out_ += bytes;
   out_ += "\r\n";

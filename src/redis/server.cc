@@ -54,14 +54,16 @@ Status RedisServer::start_anew(Session& session) {
 void RedisServer::leave_multi(Session& session) {
   session.in_multi = false;
   session.multi_failed = false;
-  session.queue.clear();
+  session.queue = {};
+  session.queued_bytes = 0;
   forget_watches(session);
 }
 
 void RedisServer::forget_watches(Session& session) {
-  for (const Session::Watched& watched : session.watched)
-    watches_.remove(watched.stored_key, session.watch_flag);
+  for (const auto& [stored_key, watched] : session.watched)
+    watches_.remove(stored_key, session.watch_flag);
   session.watched.clear();
+  session.watched_bytes = 0;
   session.watch_flag.reset();
 }
 

@@ -25,6 +25,7 @@ struct RedisOptions {
   bool auth_required = false;  // else the default keyspace is open to clients on this machine
   std::string admin_token;     // of the server's admin, good for every keyspace; empty: none
   size_t clients_max = 10'000;
+  size_t command_bytes_max = 64 * 1024 * 1024;  // of one, or of all that wait for EXEC
   // Any thread: stops the whole process, gracefully and soon. None: it cannot be stopped so.
   std::function<void()> stop_process = {};
 };
@@ -63,13 +64,13 @@ class RedisServer {
   }
   uint64_t next_client_id() { return ++client_ids_; }
 
+  const RedisOptions& options() const { return options_; }
   Keyspaces& keyspaces() { return keyspaces_; }
   const MapHandle& map() const { return keyspaces_.map(); }
   Versions& versions() { return versions_; }
   WatchTable& watches() { return watches_; }
   RedisConfig& config() { return config_; }
   Clients& clients() { return clients_; }
-  const RedisOptions& options() const { return options_; }
   std::shared_ptr<Usage> usage(KeyspaceId keyspace);
   uint64_t uptime_ms() const { return map().clock.unix_ms() - started_ms_; }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,22 +66,22 @@ struct Session {
   std::atomic<bool> no_evict = false;
   std::atomic<bool> no_touch = false;
 
-  size_t commands_done = 0;           // of those that were given to the executor, by its last run
-  std::atomic<bool> is_held = false;  // the first of the others waits for the end of a pause
+  std::atomic<bool> is_held = false;  // its next command waits for the end of a pause
   bool held_write = false;
 
   std::atomic<int64_t> queued = -1;  // commands behind MULTI; -1: there was none
   bool in_multi = false;
   bool multi_failed = false;  // EXEC will refuse
   std::vector<QueuedCommand> queue;
+  size_t queued_bytes = 0;  // about what the queue takes
   // What it watches; the flag is set, by any thread, when one of them changes.
   struct Watched {
     uint32_t database;
     Bytes name;
-    Bytes stored_key;
-    uint64_t expire_ms;  // when it was watched; 0: never, or it was not there
+    uint64_t expire_ms = 0;  // when it was watched; 0: never, or it was not there
   };
-  std::vector<Watched> watched;
+  std::map<Bytes, Watched> watched;  // by stored key
+  size_t watched_bytes = 0;          // about what they take
   WatchFlag watch_flag;
 };
 

@@ -28,29 +28,31 @@ Status unwatch(AloneCall& call) {
   return {};
 }
 
+constexpr size_t watched_bytes_more = 256;  // than its names, of a key in both tables
+
 Status watch(AloneCall& call) {
   Session& session = call.session;
   if (session.in_multi) return reply_with("ERR WATCH inside MULTI is not allowed");
   if (session.watch_flag == nullptr) session.watch_flag = std::make_shared<std::atomic<bool>>();
   // First in the table, then read: what changes in between is noticed.
-  const size_t first = session.watched.size();
+  std::vector<Session::Watched*> added;
   for (size_t i = 1; i < call.count(); i++) {
     Bytes stored_key = redis_metadata_key(session.tenant->id(), session.database, call.arg(i));
-    const bool known = std::any_of(
-        session.watched.begin(), session.watched.end(),
-        [&](const Session::Watched& watched) { return watched.stored_key == stored_key; });
-    if (known) continue;
+    const size_t bytes = 2 * stored_key.size() + watched_bytes_more;
+    if (session.watched.contains(stored_key)) continue;
+    if (session.watched_bytes + bytes > call.server.options().command_bytes_max)
+      return reply_with("ERR too many keys are watched (client-query-buffer-limit)");
+    session.watched_bytes += bytes;
     call.server.watches().add(stored_key, session.watch_flag);
-    session.watched.push_back({session.database, Bytes(call.arg(i)), std::move(stored_key), 0});
+    added.push_back(&session.watched[std::move(stored_key)]);
+    *added.back() = {session.database, Bytes(call.arg(i))};
   }
   RedisTransaction look(call.server, *session.tenant, session.caller);
-  for (size_t i = first; i < session.watched.size(); i++)
-    look.read_too(session.watched[i].database, session.watched[i].name);
+  for (const Session::Watched* watched : added) look.read_too(watched->database, watched->name);
   TRY(look.run([&](Keys& keys) -> Status {
-    for (size_t i = first; i < session.watched.size(); i++) {
-      Session::Watched& watched = session.watched[i];
-      TRY_ASSIGN(const Key* const key, keys.open(watched.database, watched.name));
-      watched.expire_ms = key->exists() ? key->expire_ms() : 0;
+    for (Session::Watched* watched : added) {
+      TRY_ASSIGN(const Key* const key, keys.open(watched->database, watched->name));
+      watched->expire_ms = key->exists() ? key->expire_ms() : 0;
     }
     return {};
   }));
@@ -61,10 +63,9 @@ Status watch(AloneCall& call) {
 // A watched key changed: told by the table, or by the clock.
 bool is_broken(const Session& session, uint64_t now_ms) {
   if (session.watch_flag != nullptr && *session.watch_flag) return true;
-  return std::any_of(session.watched.begin(), session.watched.end(),
-                     [&](const Session::Watched& watched) {
-                       return watched.expire_ms != 0 && watched.expire_ms <= now_ms;
-                     });
+  return std::any_of(session.watched.begin(), session.watched.end(), [&](const auto& entry) {
+    return entry.second.expire_ms != 0 && entry.second.expire_ms <= now_ms;
+  });
 }
 
 constexpr std::string_view reason_broken = "watch_broken";
@@ -84,7 +85,7 @@ Status exec_together(AloneCall& call) {
     args.emplace_back(queued.args.begin(), queued.args.end());
   for (size_t i = 0; i < session.queue.size(); i++)
     transaction.add_always({&session, session.queue[i].command, args[i]});
-  for (const Session::Watched& watched : session.watched)
+  for (const auto& [stored_key, watched] : session.watched)
     transaction.read_too(watched.database, watched.name);
   const Status status = transaction.run([&](Keys& keys) -> Status {
     if (is_broken(session, keys.now_ms())) return Error{Code::refused, "watched", reason_broken};
@@ -113,7 +114,7 @@ Status exec_one_by_one(AloneCall& call) {
   Executor executor(call.server, true);
   for (const QueuedCommand& queued : queue) {
     const std::vector<ByteView> args(queued.args.begin(), queued.args.end());
-    const Request request{&session, args, &replies};
+    Request request{&session, args, &replies};
     executor.run({&request, 1});
   }
   call.reply.array(queue.size());

@@ -79,34 +79,38 @@ std::optional<std::vector<Bytes>> split_line(ByteView line) {
 }  // namespace
 
 RespParser::Step RespParser::fail(std::string text) {
-  error_ = "Protocol error: " + std::move(text);
-  is_done_ = true;
+  error_ = "ERR Protocol error: " + std::move(text);
   return Step::error;
 }
 
+void RespParser::drop(std::string why) {
+  if (is_dropping()) return;
+  error_ = std::move(why);
+  spans_ = {};
+}
+
 RespParser::Step RespParser::next(ByteView input, const RespLimits& limits) {
-  if (is_done_) {
-    *this = {};
-    is_done_ = false;
-  }
-  wanted_ = 1;
+  if (is_done_) *this = {};
+  is_done_ = false;
+  if (is_passed_over_) at_ = 0;
+  is_passed_over_ = false;
   if (input.empty()) return Step::more;
   if (!is_started_) {
     is_started_ = true;
     is_array_ = input[0] == '*';
   }
-  const Step step = is_array_ ? next_array(input, limits) : next_line(input, limits);
+  Step step = is_array_ ? next_array(input, limits) : next_line(input);
+  is_passed_over_ = step == Step::more && is_dropping() && at_ > 0;
+  if (is_passed_over_) return Step::nothing;
+  if (step == Step::command && is_dropping()) step = Step::too_large;
   is_done_ = step != Step::more;
   return step;
 }
 
-RespParser::Step RespParser::next_line(ByteView input, const RespLimits& limits) {
+RespParser::Step RespParser::next_line(ByteView input) {
   const size_t end = input.find('\n');
-  if (end == ByteView::npos) {
-    if (input.size() > limits.line_bytes_max) return fail("too big inline request");
-    wanted_ = input.size() + 1;
-    return Step::more;
-  }
+  if (end == ByteView::npos)
+    return input.size() > resp_line_bytes_max ? fail("too big inline request") : Step::more;
   at_ = end + 1;
   ByteView line = input.substr(0, end);
   if (line.ends_with('\r')) line.remove_suffix(1);
@@ -120,11 +124,8 @@ RespParser::Step RespParser::take_number(ByteView input, const char* too_long, c
                                          int64_t& number) {
   constexpr size_t digits_max = 64 * 1024;  // as Redis: what is longer is no number
   const size_t end = input.find('\r', at_ + 1);
-  if (end == ByteView::npos || end + 1 >= input.size()) {
-    if (end == ByteView::npos && input.size() - at_ > digits_max) return fail(too_long);
-    wanted_ = input.size() + 1;
-    return Step::more;
-  }
+  if (end == ByteView::npos || end + 1 >= input.size())
+    return end == ByteView::npos && input.size() - at_ > digits_max ? fail(too_long) : Step::more;
   const ByteView text = input.substr(at_ + 1, end - at_ - 1);
   const auto parsed = parse_integer(text);
   if (!parsed) return fail(bad);
@@ -138,13 +139,33 @@ RespParser::Step RespParser::take_count(ByteView input, const RespLimits& limits
   const Step step =
       take_number(input, "too big mbulk count string", "invalid multibulk length", count);
   if (step != Step::command) return step;
-  if (count > static_cast<int64_t>(RespLimits().args_max)) return fail("invalid multibulk length");
-  if (count > static_cast<int64_t>(limits.args_max))
+  if (count > resp_args_max) return fail("invalid multibulk length");
+  if (limits.is_stranger && count > stranger_args_max)
     return fail("unauthenticated multibulk length");
   if (count <= 0) return Step::nothing;
   args_left_ = count;
-  // Whoever only says so many has not sent them.
-  spans_.reserve(std::min<size_t>(static_cast<size_t>(count), 1'024));
+  if (static_cast<size_t>(count) > limits.args_max)
+    drop(fmt::format("ERR a command has at most {} arguments: send several", limits.args_max));
+  else  // whoever only says so many has not sent them
+    spans_.reserve(std::min<size_t>(static_cast<size_t>(count), 1'024));
+  return Step::command;
+}
+
+RespParser::Step RespParser::take_bulk_size(ByteView input, const RespLimits& limits) {
+  if (at_ >= input.size()) return Step::more;
+  if (input[at_] != '$') return fail(fmt::format("expected '$', got '{}'", input[at_]));
+  int64_t size = 0;
+  const Step step = take_number(input, "too big bulk count string", "invalid bulk length", size);
+  if (step != Step::command) return step;
+  if (size < 0 || size > resp_bulk_bytes_max) return fail("invalid bulk length");
+  if (limits.is_stranger && size > stranger_bulk_bytes_max)
+    return fail("unauthenticated bulk length");
+  bulk_bytes_ = size;
+  if (static_cast<size_t>(size) > limits.bulk_bytes_max)
+    drop(string_too_long().message);
+  else if (at_ + static_cast<size_t>(size) > limits.command_bytes_max)
+    drop(fmt::format("ERR a command has at most {} bytes (client-query-buffer-limit): send several",
+                     limits.command_bytes_max));
   return Step::command;
 }
 
@@ -155,29 +176,17 @@ RespParser::Step RespParser::next_array(ByteView input, const RespLimits& limits
   }
   while (args_left_ > 0) {
     if (bulk_bytes_ < 0) {
-      if (at_ >= input.size()) {
-        wanted_ = at_ + 1;
-        return Step::more;
-      }
-      if (input[at_] != '$') return fail(fmt::format("expected '$', got '{}'", input[at_]));
-      const Step step =
-          take_number(input, "too big bulk count string", "invalid bulk length", bulk_bytes_);
-      if (step != Step::command) {
-        bulk_bytes_ = -1;
-        return step;
-      }
-      if (bulk_bytes_ < 0) return fail("invalid bulk length");
-      if (bulk_bytes_ > static_cast<int64_t>(limits.bulk_bytes_max)) {
-        const bool is_stranger = limits.args_max < RespLimits().args_max;
-        return fail(is_stranger ? "unauthenticated bulk length" : "invalid bulk length");
-      }
+      const Step step = take_bulk_size(input, limits);
+      if (step != Step::command) return step;
+    }
+    if (is_dropping()) {
+      const size_t dropped = std::min(static_cast<size_t>(bulk_bytes_), input.size() - at_);
+      bulk_bytes_ -= static_cast<int64_t>(dropped);
+      at_ += dropped;
     }
     const auto size = static_cast<size_t>(bulk_bytes_);
-    if (input.size() < at_ + size + 2) {
-      wanted_ = at_ + size + 2;
-      return Step::more;
-    }
-    spans_.push_back({at_, size});
+    if (input.size() < at_ + size + 2) return Step::more;
+    if (!is_dropping()) spans_.push_back({at_, size});
     at_ += size + 2;
     bulk_bytes_ = -1;
     args_left_--;

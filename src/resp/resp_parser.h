@@ -1,12 +1,13 @@
 // Commands out of bytes: RESP arrays of bulks, and lines as people type them.
 //
-//   RespParser parser(limits);
-//   while (parser.next(input) == RespParser::Step::command) {
+//   RespParser parser;
+//   while (parser.next(input, limits) == RespParser::Step::command) {
 //     use(parser.args(input, lines)); input.remove_prefix(parser.consumed());
 //   }
 //
 // Nothing is copied: arguments are views into the input. (The words of a line are the exception,
 // for they may be quoted.) What has come of a command is not parsed again when more of it comes.
+// Of a command that is too large nothing is kept, so that it may have any size and costs nothing.
 #pragma once
 
 #include <cstddef>
@@ -15,24 +16,34 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "redis/call.h"
 
 namespace trellis {
 
+// What is over one of these is no RESP: Redis's own limits.
+inline constexpr int64_t resp_args_max = 2'147'483'647;
+inline constexpr int64_t resp_bulk_bytes_max = 512 * 1024 * 1024;
+inline constexpr size_t resp_line_bytes_max = 64 * 1024;
+// The same for those who have not said who they are.
+inline constexpr int64_t stranger_args_max = 10;
+inline constexpr int64_t stranger_bulk_bytes_max = 16 * 1024;
+
 struct RespLimits {
-  size_t args_max = 2'147'483'647;
-  size_t bulk_bytes_max = 512 * 1024 * 1024;
-  size_t line_bytes_max = 64 * 1024;
+  bool is_stranger = false;
+  // What is over one of these is read and dropped: the connection can go on.
+  size_t args_max = 1024 * 1024;
+  size_t bulk_bytes_max = string_bytes_max;
+  size_t command_bytes_max = 64 * 1024 * 1024;
 };
-// For those who have not said who they are.
-inline constexpr RespLimits stranger_limits{.args_max = 10, .bulk_bytes_max = 16 * 1024};
 
 class RespParser {
  public:
   enum class Step : uint8_t {
-    command,  // one is there: args() and consumed()
-    nothing,  // an empty one, to be passed over: consumed()
-    more,     // must come first
-    error,    // error(): the connection cannot go on
+    command,    // one is there: args() and consumed()
+    nothing,    // an empty one, or a part of one that is too large, to be passed over: consumed()
+    more,       // must come first
+    too_large,  // one that was dropped: error(), to be answered in its turn, and consumed()
+    error,      // error(): the connection cannot go on
   };
 
   // `input` begins where the last command ended, and has at least what it had the last time.
@@ -42,10 +53,9 @@ class RespParser {
   using Lines = std::vector<std::vector<Bytes>>;
   std::vector<ByteView> args(ByteView input, Lines& lines);
   size_t consumed() const { return at_; }
-  // "Protocol error: ...", without the kind in front.
-  const std::string& error() const { return error_; }
-  // How long the input must be before asking again is worth it.
-  size_t wanted() const { return wanted_; }
+  const std::string& error() const { return error_; }  // "ERR ..."
+  // Of what is known of a command that is not complete, beside its bytes.
+  size_t memory_bytes() const { return spans_.capacity() * sizeof(Span); }
 
  private:
   struct Span {
@@ -53,22 +63,25 @@ class RespParser {
     size_t size;
   };
   Step fail(std::string text);
-  Step next_line(ByteView input, const RespLimits& limits);
+  void drop(std::string why);
+  bool is_dropping() const { return !error_.empty(); }
+  Step next_line(ByteView input);
   Step next_array(ByteView input, const RespLimits& limits);
   Step take_count(ByteView input, const RespLimits& limits);
+  Step take_bulk_size(ByteView input, const RespLimits& limits);
   // A decimal number up to CR LF, from `at_` + 1 on.
   Step take_number(ByteView input, const char* too_long, const char* bad, int64_t& number);
 
   bool is_started_ = false;  // of the command in hand
   bool is_array_ = false;
   bool is_done_ = true;
-  size_t at_ = 0;            // parsed so far
-  int64_t args_left_ = -1;   // -1: the count is not known yet
-  int64_t bulk_bytes_ = -1;  // of the argument in hand; -1: not known yet
+  bool is_passed_over_ = false;  // up to at_: it is not input any more
+  size_t at_ = 0;                // parsed so far
+  int64_t args_left_ = -1;       // -1: the count is not known yet
+  int64_t bulk_bytes_ = -1;  // of the argument in hand, without what was dropped; -1: not known yet
   std::vector<Span> spans_;
   std::vector<Bytes> words_;  // of a line
-  size_t wanted_ = 0;
-  std::string error_;
+  std::string error_;         // of a command that is being dropped: why
 };
 
 }  // namespace trellis

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <list>
+
 #include "base/random.h"
 #include "support/test_seed.h"
 
@@ -27,21 +29,21 @@ Heard hear(ByteView all, const std::vector<size_t>& marks, const RespLimits& lim
     for (const auto& command : args) heard.commands.emplace_back(command.begin(), command.end());
     return heard;
   };
+  std::list<Bytes> refusals;  // in place of the words of what is too large
   size_t begin = 0;
   for (const size_t end : marks) {
     for (;;) {
       const ByteView input = all.substr(begin, end - begin);
       const Step step = parser.next(input, limits);
-      if (step == Step::more) {
-        EXPECT_GT(parser.wanted(), input.size());
-        break;
-      }
+      if (step == Step::more) break;
       if (step == Step::error) {
         heard.error = parser.error();
         return finish();
       }
-      if (step == Step::command) {
-        args.push_back(parser.args(input, lines));
+      if (step == Step::command) args.push_back(parser.args(input, lines));
+      if (step == Step::too_large) {
+        Bytes& refusal = refusals.emplace_back(parser.error());
+        args.push_back({refusal});
       }
       begin += parser.consumed();
     }
@@ -63,25 +65,57 @@ TEST(RespParser, Lines) {
   EXPECT_EQ(hear("  set \"a b\" '\\'x' \"\\x41\\n\" ab\n").commands,
             (std::vector<Words>{{"set", "a b", "'x", "A\n", "ab"}}));
   EXPECT_EQ(hear("\r\n\n  \nPING\n").commands, (std::vector<Words>{{"PING"}}));
-  EXPECT_EQ(hear("get \"a\n").error, "Protocol error: unbalanced quotes in request");
-  EXPECT_EQ(hear("get \"a\"b\n").error, "Protocol error: unbalanced quotes in request");
-  EXPECT_EQ(hear(Bytes(70'000, 'a')).error, "Protocol error: too big inline request");
+  EXPECT_EQ(hear("get \"a\n").error, "ERR Protocol error: unbalanced quotes in request");
+  EXPECT_EQ(hear("get \"a\"b\n").error, "ERR Protocol error: unbalanced quotes in request");
+  EXPECT_EQ(hear(Bytes(70'000, 'a')).error, "ERR Protocol error: too big inline request");
 }
 
 TEST(RespParser, Errors) {
-  EXPECT_EQ(hear("*x\r\n").error, "Protocol error: invalid multibulk length");
-  EXPECT_EQ(hear("*2147483648\r\n").error, "Protocol error: invalid multibulk length");
-  EXPECT_EQ(hear("*20000000000000000000\r\n").error, "Protocol error: invalid multibulk length");
-  EXPECT_EQ(hear("*1\r\nPING\r\n").error, "Protocol error: expected '$', got 'P'");
-  EXPECT_EQ(hear("*1\r\n$-1\r\n").error, "Protocol error: invalid bulk length");
-  EXPECT_EQ(hear("*1\r\n$536870913\r\n").error, "Protocol error: invalid bulk length");
-  EXPECT_EQ(hear("*" + Bytes(70'000, '1')).error, "Protocol error: too big mbulk count string");
+  EXPECT_EQ(hear("*x\r\n").error, "ERR Protocol error: invalid multibulk length");
+  EXPECT_EQ(hear("*2147483648\r\n").error, "ERR Protocol error: invalid multibulk length");
+  EXPECT_EQ(hear("*20000000000000000000\r\n").error,
+            "ERR Protocol error: invalid multibulk length");
+  EXPECT_EQ(hear("*1\r\nPING\r\n").error, "ERR Protocol error: expected '$', got 'P'");
+  EXPECT_EQ(hear("*1\r\n$-1\r\n").error, "ERR Protocol error: invalid bulk length");
+  EXPECT_EQ(hear("*1\r\n$536870913\r\n").error, "ERR Protocol error: invalid bulk length");
+  EXPECT_EQ(hear("*" + Bytes(70'000, '1')).error, "ERR Protocol error: too big mbulk count string");
   EXPECT_EQ(hear("*1\r\n$" + Bytes(70'000, '1')).error,
-            "Protocol error: too big bulk count string");
-  EXPECT_EQ(hear("*11\r\n", stranger_limits).error,
-            "Protocol error: unauthenticated multibulk length");
-  EXPECT_EQ(hear("*1\r\n$16385\r\n", stranger_limits).error,
-            "Protocol error: unauthenticated bulk length");
+            "ERR Protocol error: too big bulk count string");
+  EXPECT_EQ(hear("*11\r\n", RespLimits{.is_stranger = true}).error,
+            "ERR Protocol error: unauthenticated multibulk length");
+  EXPECT_EQ(hear("*1\r\n$16385\r\n", RespLimits{.is_stranger = true}).error,
+            "ERR Protocol error: unauthenticated bulk length");
+}
+
+// What is too large is answered in its turn, and costs no memory.
+TEST(RespParser, TooLarge) {
+  const RespLimits limits{.args_max = 4, .bulk_bytes_max = 6, .command_bytes_max = 40};
+  const Bytes ping = "*1\r\n$4\r\nPING\r\n";
+  const auto refused = [&](const Bytes& command) {
+    const Heard heard = hear(ping + command + ping, limits);
+    EXPECT_EQ(heard.error, "");
+    EXPECT_EQ(heard.commands.size(), 3U);
+    EXPECT_EQ(heard.commands.back(), Words{"PING"});
+    return heard.commands.at(1).at(0);
+  };
+  EXPECT_EQ(refused("*2\r\n$3\r\nGET\r\n$7\r\n1234567\r\n"),
+            "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+  EXPECT_EQ(refused("*5\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$0\r\n\r\n$9\r\n123456789\r\n"),
+            "ERR a command has at most 4 arguments: send several");
+  EXPECT_EQ(refused("*4\r\n$6\r\n123456\r\n$6\r\n123456\r\n$6\r\n123456\r\n$1\r\n1\r\n"),
+            "ERR a command has at most 40 bytes (client-query-buffer-limit): send several");
+
+  RespParser parser;
+  EXPECT_EQ(parser.next("*2\r\n$9\r\n123", limits), Step::nothing);
+  EXPECT_EQ(parser.consumed(), 11U);
+  EXPECT_EQ(parser.next("", limits), Step::more);
+  EXPECT_EQ(parser.next("456", limits), Step::nothing);
+  EXPECT_EQ(parser.next("789", limits), Step::nothing);
+  EXPECT_EQ(parser.next("\r", limits), Step::more);
+  EXPECT_EQ(parser.next("\r\n$1\r\n1\r", limits), Step::nothing);
+  EXPECT_EQ(parser.consumed(), 7U);
+  EXPECT_EQ(parser.next("\r\n*", limits), Step::too_large);
+  EXPECT_EQ(parser.consumed(), 2U);
 }
 
 // However the bytes are cut, they say the same.
@@ -108,7 +142,9 @@ TEST(RespParser, CutsDoNotMatter) {
       at = std::min(all.size(), at + 1 + random.below(4));
       marks.push_back(at);
     }
-    ASSERT_EQ(hear(all, marks), hear(all)) << quote(all);
+    const RespLimits limits{
+        .args_max = 1 + random.below(4), .bulk_bytes_max = 4, .command_bytes_max = 30};
+    ASSERT_EQ(hear(all, marks, limits), hear(all, limits)) << quote(all);
   }
 }
 

@@ -1,5 +1,13 @@
 #include "resp/resp_server.h"
 
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <unordered_set>
+#include <utility>
+
+#include "base/log.h"
 #include "net/input_buffer.h"
 #include "redis/executor.h"
 #include "resp/resp_parser.h"
@@ -7,11 +15,23 @@
 namespace trellis {
 namespace {
 
-// What a client may send before it is understood: a command with all its arguments.
-constexpr size_t input_bytes_max = 64 * 1024 * 1024;
+// What may come before a command's last argument is complete, beside the command: its head.
+constexpr size_t head_bytes_max = 128 * 1024;
 constexpr size_t stranger_input_bytes_max = 1024 * 1024;
 // What waits to be sent before no more commands are taken from its reader.
 constexpr size_t output_bytes_max = 1024 * 1024;
+
+// What one turn makes for all of them: before the next one, those who have too much are closed.
+constexpr size_t turn_output_bytes_max = 32 * 1024 * 1024;
+constexpr size_t commands_kept_max = 64;  // room for so many stays with a connection
+
+// Of all loops.
+struct RespClients {
+  explicit RespClients(const RespOptions& given) : options(given) {}
+  const RespOptions options;
+  std::atomic<size_t> count{0};
+  std::atomic<size_t> memory_bytes{0};
+};
 
 class RespLoop;
 
@@ -24,52 +44,73 @@ class RespConnection final : public StreamConnection {
   void received(size_t bytes) override;
   void received_end() override { is_ended_ = true; }
   OutputQueue& output() override { return output_; }
-  void sent() override {
-    session_.output_bytes = output_.size();
-    take_commands();
-  }
+  void sent() override;
   void refuse() override;
   void stop() override;
   void abandon() override;
-  void tick(size_t) override {}
+  void tick(size_t unsent_bytes) override;
   bool is_idle() const override { return commands_.empty() && output_.empty(); }
   bool is_over() const override {
     return commands_.empty() && (closes() || (is_ended_ && !has_more_));
   }
-  bool is_broken() const override { return is_killed_ && !output_.empty(); }
+  bool is_broken() const override { return is_broken_ || (is_killed_ && !output_.empty()); }
 
-  // The batch of a turn: what of this connection is in it, then that it was run.
-  void add_requests(std::vector<Request>& requests);
-  void has_run();
+  // The batch of a turn: what of this connection is in it, then how many of these were run.
+  size_t add_requests(std::vector<Request>& requests);
+  void has_run(size_t requests);
+
+  size_t memory_bytes() const { return memory_bytes_; }
+  // Closes it at once. It may be gone when this returns.
+  void break_off(std::string_view why);
 
  private:
+  struct ParsedCommand {
+    std::vector<ByteView> args;
+    std::string refusal;  // in place of arguments
+  };
+  bool is_full() const { return output_.size() > output_bytes_max; }
   void take_commands();
   void killed();
   void go_on();
+  void drop_commands();
   bool closes() const { return session_.closing || is_stopping_; }
+  void parse();
+  void count_memory();
 
   RespLoop& loop_;
   StreamDriver& driver_;
   Session session_;
-  InputBuffer input_;
+  // Buffers are given back as soon as they are empty: ten thousand who are silent need none, and
+  // those who speak in turn get one that is warm.
+  InputBuffer input_{16 * 1024};
   RespParser parser_;
   size_t parsed_bytes_ = 0;  // of the input: what commands_ point into
-  std::vector<std::vector<ByteView>> commands_;
+  std::vector<ParsedCommand> commands_;
+  size_t commands_done_ = 0;
   RespParser::Lines lines_;  // whose words commands_ point into too
   Bytes replies_;
   OutputQueue output_;
+  bool is_waiting_to_run_ = false;
   bool is_ended_ = false;
   bool is_stopping_ = false;
-  bool is_killed_ = false;   // what is to be sent need not be
-  bool is_waiting_ = false;  // a pause holds commands_
-  bool has_more_ = false;    // to parse, when the output has gone
-  std::string failure_;      // the input makes no sense from here on
+  bool is_killed_ = false;  // what is to be sent need not be
+  bool is_paused_ = false;  // a pause holds commands_
+  bool is_broken_ = false;
+  bool has_more_ = false;  // to parse, when the output has gone
+  std::string failure_;    // the input makes no sense from here on
+
+  size_t memory_bytes_ = 0;  // as it was counted
+  bool is_active_ = true;    // something came since the last tick
+  uint64_t active_at_us_;
+  uint64_t progress_ = 0;  // bytes that the other side has taken
+  uint64_t progress_at_us_;
 };
 
 // One loop's connections, and the executor that they share.
 class RespLoop final : public StreamProtocol {
  public:
-  RespLoop(RedisServer& redis, StreamLoop& loop) : redis_(redis), loop_(loop), executor_(redis) {}
+  RespLoop(RedisServer& redis, std::shared_ptr<RespClients> clients, StreamLoop& loop)
+      : redis_(redis), clients_(std::move(clients)), loop_(loop), executor_(redis) {}
 
   std::unique_ptr<StreamConnection> make_connection(StreamDriver& driver,
                                                     StreamPeer peer) override {
@@ -77,28 +118,74 @@ class RespLoop final : public StreamProtocol {
   }
 
   RedisServer& redis() { return redis_; }
+  RespClients& clients() { return *clients_; }
+
+  void add(RespConnection& connection) {
+    connections_.insert(&connection);
+    clients_->count++;
+  }
+  void forget(RespConnection& connection) {
+    if (connections_.erase(&connection) == 0) return;
+    clients_->count--;
+    std::erase(ready_, &connection);
+  }
 
   void run_soon(RespConnection& connection) {
     if (ready_.empty()) loop_.at_end_of_turn([this] { run(); });
     ready_.push_back(&connection);
   }
-  void forget(RespConnection& connection) { std::erase(ready_, &connection); }
-
- private:
-  void run() {
-    const std::vector<RespConnection*> ready = std::move(ready_);
-    ready_.clear();
-    std::vector<Request> requests;
-    for (RespConnection* connection : ready) connection->add_requests(requests);
-    executor_.run(requests);
-    for (RespConnection* connection : ready) connection->has_run();
+  void free_memory_soon() {
+    if (is_freeing_) return;
+    is_freeing_ = true;
+    loop_.at_end_of_turn([this] { free_memory(); });
   }
 
+ private:
+  void run();
+  void free_memory();
+
   RedisServer& redis_;
+  const std::shared_ptr<RespClients> clients_;
   StreamLoop& loop_;
   Executor executor_;
+  std::unordered_set<RespConnection*> connections_;
   std::vector<RespConnection*> ready_;
+  bool is_freeing_ = false;
 };
+
+void RespLoop::run() {
+  const std::vector<RespConnection*> ready = std::move(ready_);
+  ready_.clear();
+  std::vector<Request> requests;
+  std::vector<size_t> counts;
+  try {
+    for (RespConnection* connection : ready) counts.push_back(connection->add_requests(requests));
+    executor_.run(requests, {.each_bytes = output_bytes_max, .all_bytes = turn_output_bytes_max});
+  } catch (const std::exception& error) {  // no memory, say: nobody knows what of it has run
+    log_error("a batch of commands failed", {{"what", error.what()}});
+    for (RespConnection* connection : ready) connection->break_off("its batch failed");
+    return;
+  }
+  size_t first = 0;
+  for (size_t i = 0; i < ready.size(); i++) {
+    const auto of_one = std::span(requests).subspan(first, counts[i]);
+    first += counts[i];
+    ready[i]->has_run(static_cast<size_t>(std::ranges::count_if(of_one, &Request::is_done)));
+  }
+}
+
+// Each loop closes its largest, but none that is below the average of all: of those who are not,
+// there is always one on some loop, which sees it at its next tick.
+void RespLoop::free_memory() {
+  is_freeing_ = false;
+  while (clients_->memory_bytes > clients_->options.memory_bytes_max && !connections_.empty()) {
+    RespConnection* largest = *std::ranges::max_element(
+        connections_, {}, [](const RespConnection* one) { return one->memory_bytes(); });
+    if (largest->memory_bytes() < clients_->memory_bytes / std::max<size_t>(clients_->count, 1))
+      return;
+    largest->break_off("the memory for clients is full: see resp-memory-bytes");
+  }
+}
 
 RespConnection::RespConnection(RespLoop& loop, StreamDriver& driver, const StreamPeer& peer)
     : loop_(loop), driver_(driver) {
@@ -106,106 +193,168 @@ RespConnection::RespConnection(RespLoop& loop, StreamDriver& driver, const Strea
   session_.id = redis.next_client_id();
   session_.address = peer.address;
   session_.connected_ms = redis.map().clock.unix_ms();
+  active_at_us_ = progress_at_us_ = redis.map().clock.monotonic_us();
   // Whoever is not let in now is asked to say who it is.
   session_.is_local = peer.is_loopback;
   if (const Status greeted = redis.greet(session_); !greeted) session_.tenant = nullptr;
+  loop_.add(*this);
   session_.local_address = peer.local_address;
   session_.kill = [this, poster = driver.poster()] { poster->post([this] { killed(); }); };
   session_.go_on = [this, poster = driver.poster()] { poster->post([this] { go_on(); }); };
   redis.clients().add(session_);
 }
 
+// What is being run is waited for, what waits for anything is not.
 void RespConnection::stop() {
   is_stopping_ = true;
-  if (is_waiting_) session_.closing = true;  // and is not waited for
-  go_on();
+  if (!is_waiting_to_run_) drop_commands();
 }
 
 void RespConnection::killed() {
   is_killed_ = true;
-  go_on();
+  if (!is_waiting_to_run_) drop_commands();
 }
 
 void RespConnection::go_on() {
-  if (std::exchange(is_waiting_, false)) loop_.run_soon(*this);
+  if (std::exchange(is_paused_, false)) take_commands();
+}
+
+void RespConnection::drop_commands() {
+  is_paused_ = false;
+  commands_.clear();
+  if (commands_.capacity() > commands_kept_max) commands_ = {};
+  commands_done_ = 0;
+  lines_.clear();
+  input_.consume(parsed_bytes_);
+  parsed_bytes_ = 0;
+  input_.release();
 }
 
 void RespConnection::abandon() {
   loop_.forget(*this);
+  loop_.clients().memory_bytes -= std::exchange(memory_bytes_, 0);
   loop_.redis().leave(session_);
+}
+
+void RespConnection::break_off(std::string_view why) {
+  log_warn("a client is closed",
+           {{"client", session_.id}, {"address", session_.address}, {"why", why}});
+  is_broken_ = true;
+  // Now, for one that is being closed already stays until the other side is done too.
+  loop_.clients().memory_bytes -= std::exchange(memory_bytes_, 0);
+  driver_.pump();
 }
 
 std::span<char> RespConnection::input_space() {
   // Commands point into the input, and what they answer must find room.
-  if (!commands_.empty() || closes() || output_.size() > output_bytes_max) return {};
-  return input_.space(session_.tenant != nullptr ? input_bytes_max : stranger_input_bytes_max);
+  if (!commands_.empty() || closes() || is_full()) return {};
+  return input_.space(session_.tenant != nullptr
+                          ? loop_.redis().options().command_bytes_max + head_bytes_max
+                          : stranger_input_bytes_max);
 }
 
 void RespConnection::received(size_t bytes) {
+  is_active_ = true;
   input_.add(bytes);
+  take_commands();
+  if (commands_.empty()) input_.release();
+  count_memory();
+}
+
+void RespConnection::sent() {
+  session_.output_bytes = output_.size();
+  output_.release();
   take_commands();
 }
 
+// Goes on with what is there: commands that are parsed, then those that are not.
 void RespConnection::take_commands() {
-  if (!commands_.empty() || closes()) return;
-  has_more_ = output_.size() > output_bytes_max;
+  if (is_waiting_to_run_ || is_paused_ || closes()) return;
+  has_more_ = is_full();
   if (has_more_) return;
+  if (commands_.empty()) parse();
+  if (!commands_.empty()) {
+    is_waiting_to_run_ = true;
+    loop_.run_soon(*this);
+  } else if (!failure_.empty()) {
+    Reply(replies_, session_.protocol).error(failure_);
+    output_.append(replies_);
+    session_.closing = true;
+  }
+}
+
+void RespConnection::parse() {
   parsed_bytes_ = 0;
-  const bool is_known = session_.tenant != nullptr;
-  const RespLimits limits =
-      is_known ? RespLimits{.bulk_bytes_max = string_bytes_max} : stranger_limits;
-  for (;;) {
+  const RespLimits limits{.is_stranger = session_.tenant == nullptr,
+                          .command_bytes_max = loop_.redis().options().command_bytes_max};
+  // Who it is decides how much it may send.
+  while (!limits.is_stranger || commands_.empty()) {
     const ByteView rest = input_.data().substr(parsed_bytes_);
     const RespParser::Step step = parser_.next(rest, limits);
-    if (step == RespParser::Step::more) {
-      if (parser_.wanted() > input_bytes_max) failure_ = "Protocol error: too big request";
-      break;
-    }
+    if (step == RespParser::Step::more) break;
     if (step == RespParser::Step::error) {
       failure_ = parser_.error();
       break;
     }
-    if (step == RespParser::Step::command) commands_.push_back(parser_.args(rest, lines_));
+    if (step == RespParser::Step::command) commands_.push_back({parser_.args(rest, lines_), {}});
+    if (step == RespParser::Step::too_large) commands_.push_back({{}, parser_.error()});
     parsed_bytes_ += parser_.consumed();
-    // Who it is decides how much it may send.
-    if (session_.tenant == nullptr && !commands_.empty()) break;
   }
-  if (commands_.empty()) {
-    input_.consume(parsed_bytes_);
-    if (!failure_.empty()) {
-      Reply(replies_, session_.protocol).error("ERR " + failure_);
-      output_.append(replies_);
-      session_.closing = true;
-    }
-    return;
-  }
-  loop_.run_soon(*this);
+  if (commands_.empty()) input_.consume(parsed_bytes_);
 }
 
-void RespConnection::add_requests(std::vector<Request>& requests) {
-  for (const std::vector<ByteView>& args : commands_)
-    requests.push_back({&session_, args, &replies_});
+size_t RespConnection::add_requests(std::vector<Request>& requests) {
+  for (size_t i = commands_done_; i < commands_.size(); i++)
+    requests.push_back({&session_, commands_[i].args, &replies_, commands_[i].refusal});
+  return commands_.size() - commands_done_;
 }
 
-void RespConnection::has_run() {
-  commands_.erase(commands_.begin(),
-                  commands_.begin() + static_cast<ptrdiff_t>(session_.commands_done));
-  is_waiting_ = !commands_.empty();
+void RespConnection::has_run(size_t requests) {
+  is_waiting_to_run_ = false;
+  commands_done_ += requests;
+  const bool is_done = commands_done_ == commands_.size() || closes();
+  const size_t received_bytes = is_done ? parsed_bytes_ : 0;
+  if (is_done) drop_commands();
+  is_paused_ = !commands_.empty() && session_.is_held;
   if (session_.usage != nullptr)
     session_.usage->count([&](UsageFigures& figures) {
-      figures.received_bytes += is_waiting_ ? 0 : parsed_bytes_;
+      figures.received_bytes += received_bytes;
       figures.sent_bytes += replies_.size();
     });
-  if (!is_waiting_) {
-    lines_.clear();
-    input_.consume(parsed_bytes_);
-  }
-  output_.append_body(std::move(replies_));
-  replies_.clear();
-  if (!is_waiting_) take_commands();
+  output_.append_body(std::exchange(replies_, {}));
+  take_commands();
   session_.input_bytes = input_.data().size();
   session_.output_bytes = output_.size();
+  count_memory();
   driver_.pump();  // last: the connection may be gone behind it
+}
+
+void RespConnection::count_memory() {
+  const size_t now = input_.capacity() + parser_.memory_bytes() + replies_.capacity() +
+                     output_.size() + session_.queued_bytes + session_.watched_bytes;
+  std::atomic<size_t>& all = loop_.clients().memory_bytes;
+  all += now - memory_bytes_;  // wraps round where it is less
+  memory_bytes_ = now;
+  if (all > loop_.clients().options.memory_bytes_max) loop_.free_memory_soon();
+}
+
+void RespConnection::tick(size_t unsent_bytes) {
+  const RespOptions& options = loop_.clients().options;
+  const uint64_t now_us = loop_.redis().map().clock.monotonic_us();
+  // By what the other side acknowledged: a large socket buffer takes nothing for a long while.
+  const uint64_t progress = output_.consumed() - unsent_bytes;
+  if (output_.empty() || progress != progress_) {
+    progress_ = progress;
+    progress_at_us_ = now_us;
+  } else if (now_us - progress_at_us_ > options.send_timeout_ms * us_per_ms) {
+    return break_off("it takes nothing of its replies: see resp-send-timeout");
+  }
+  if (std::exchange(is_active_, false) || !is_idle())
+    active_at_us_ = now_us;
+  else if (options.idle_timeout_ms > 0 &&
+           now_us - active_at_us_ > options.idle_timeout_ms * us_per_ms)
+    session_.closing = true;
+  count_memory();
 }
 
 void RespConnection::refuse() {
@@ -215,8 +364,10 @@ void RespConnection::refuse() {
 
 }  // namespace
 
-MakeStreamProtocol make_resp_protocol(RedisServer& redis) {
-  return [&redis](StreamLoop& loop) { return std::make_unique<RespLoop>(redis, loop); };
+MakeStreamProtocol make_resp_protocol(RedisServer& redis, const RespOptions& options) {
+  return [&redis, clients = std::make_shared<RespClients>(options)](StreamLoop& loop) {
+    return std::make_unique<RespLoop>(redis, clients, loop);
+  };
 }
 
 }  // namespace trellis

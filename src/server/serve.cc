@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ostream.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -18,6 +19,7 @@
 #include "net/http_server.h"
 #include "net/stream_server.h"
 #include "raw/raw.h"
+#include "redis/call.h"
 #include "redis/garbage.h"
 #include "redis/server.h"
 #include "resp/resp_server.h"
@@ -151,24 +153,74 @@ Result<HttpServerOptions> http_options(const Settings& settings, Registry& metri
 RedisOptions redis_options(const Settings& settings, const RestOptions& rest) {
   return {.auth_required = settings.auth == AuthChoice::required || !rest.admin_token.empty(),
           .admin_token = rest.admin_token,
-          .clients_max = StreamServerOptions().connections_max,
+          .clients_max = settings.resp_clients_max,
+          .command_bytes_max = settings.resp_command_bytes,
           .stop_process = [] { ::kill(::getpid(), SIGTERM); }};
 }
 
 // What CONFIG GET tells of the settings.
 void tell_settings(const Settings& settings, uint16_t resp_port, RedisConfig& config) {
+  const auto in_s = [](uint64_t ms) { return std::to_string((ms + 999) / 1'000); };
   config.set_fact("bind", settings.resp.host);
+  config.set_fact(
+      "client-output-buffer-limit",
+      fmt::format("normal {} 0 0 slave 0 0 0 pubsub {} 0 0", reply_bytes_max, reply_bytes_max));
+  config.set_fact("client-query-buffer-limit", std::to_string(settings.resp_command_bytes));
+  config.set_fact("maxclients", std::to_string(settings.resp_clients_max));
+  config.set_fact("maxmemory-clients", std::to_string(settings.resp_memory_bytes));
   config.set_fact("port", std::to_string(resp_port));
-  config.set_fact("maxclients", std::to_string(StreamServerOptions().connections_max));
+  config.set_fact("proto-max-bulk-len", std::to_string(string_bytes_max));
+  config.set_fact("tcp-keepalive", std::to_string(tcp_keepalive_s));
+  config.set_fact("timeout", in_s(settings.resp_idle_timeout_ms));
+  config.set_fact("tls-port", std::to_string(settings.resp_tls.port));
+  config.set_fact("unixsocket", settings.resp_unix);
   const bool syncs = settings.durability != DurabilityChoice::off;
   const bool always = settings.durability == DurabilityChoice::always;
   config.set_fact("appendfsync", always ? "always" : syncs ? "everysec" : "no");
 }
 
-StreamServerOptions resp_options(const Settings& settings) {
+uint32_t unix_mode(UnixAccessChoice access) {
+  switch (access) {
+    case UnixAccessChoice::owner: return 0600;
+    case UnixAccessChoice::group: return 0660;
+    case UnixAccessChoice::all: return 0666;
+  }
+  return 0600;
+}
+
+Result<StreamServerOptions> resp_options(const Settings& settings) {
   StreamServerOptions options;
   options.listeners = {{.host = settings.resp.host, .port = settings.resp.port}};
+  options.connections_max = settings.resp_clients_max;
+  if (!settings.resp_tls.host.empty()) {
+    if (settings.tls_cert.empty())
+      return Error{Code::invalid, fmt::format("resp-tls {}: it needs a tls-cert and a tls-key",
+                                              to_string(settings.resp_tls))};
+    options.tls = TlsFiles{settings.tls_cert, settings.tls_key};
+    options.listeners.push_back(
+        {.host = settings.resp_tls.host, .port = settings.resp_tls.port, .tls = true});
+  }
+  if (!settings.resp_unix.empty())
+    options.listeners.push_back(
+        {.unix_path = settings.resp_unix, .unix_mode = unix_mode(settings.resp_unix_access)});
   return options;
+}
+
+RespOptions resp_limits(const Settings& settings) {
+  return {.memory_bytes_max = settings.resp_memory_bytes,
+          .idle_timeout_ms = settings.resp_idle_timeout_ms,
+          .send_timeout_ms = settings.resp_send_timeout_ms};
+}
+
+// Every connection is an open file, and so is every table of the store.
+void raise_open_files(size_t clients_max) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur / 2 < clients_max)  // the store takes the other half, if it must
+    log_warn("fewer open files are allowed than clients may come: raise the limit of the service",
+             {{"open_files_max", limit.rlim_cur}, {"resp-clients-max", clients_max}});
 }
 
 // Everything that stands on one store, in the order in which it is built; it is taken down in the
@@ -202,15 +254,26 @@ class Service {
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(HttpServerOptions http, http_options(settings, metrics_));
     TRY_ASSIGN(http_, HttpServer::start(std::move(router), std::move(http), clock_));
-    TRY_ASSIGN(resp_,
-               StreamServer::start(make_resp_protocol(*redis_), resp_options(settings), clock_));
-    tell_settings(settings, resp_port(), redis_->config());
+    TRY_ASSIGN(StreamServerOptions resp, resp_options(settings));
+    TRY_ASSIGN(resp_, StreamServer::start(make_resp_protocol(*redis_, resp_limits(settings)),
+                                          std::move(resp), clock_));
+    tell_settings(settings, resp_->ports().at(0), redis_->config());
     collector_->start();
     return {};
   }
 
   uint16_t http_port() const { return http_->ports().at(0); }
-  uint16_t resp_port() const { return resp_->ports().at(0); }
+  // Where Redis's protocol is served, as clients are told: one line each.
+  std::vector<std::string> resp_urls(const Settings& settings) const {
+    const std::vector<uint16_t> ports = resp_->ports();
+    std::vector<std::string> urls = {
+        fmt::format("redis://{}", to_string(Endpoint{settings.resp.host, ports[0]}))};
+    if (!settings.resp_tls.host.empty())
+      urls.push_back(
+          fmt::format("rediss://{}", to_string(Endpoint{settings.resp_tls.host, ports[1]})));
+    if (!settings.resp_unix.empty()) urls.push_back("unix:" + settings.resp_unix);
+    return urls;
+  }
 
   void stop() {
     resp_->stop();
@@ -243,6 +306,7 @@ Status serve(const Settings& settings, std::ostream& out) {
   // A reader that hangs up is an error of its own connection, not the end of the server.
   std::signal(SIGPIPE, SIG_IGN);
   const StopSignals stop;
+  raise_open_files(settings.resp_clients_max);
   SystemClock clock;
   auto store = open_store(settings, clock);
   if (!store) return std::move(store).error();
@@ -250,15 +314,15 @@ Status serve(const Settings& settings, std::ostream& out) {
     Service service(*store, clock, settings);
     TRY(service.start(settings, out));
     const Endpoint http{settings.http.host, service.http_port()};
-    const Endpoint resp{settings.resp.host, service.resp_port()};
     fmt::print(out,
                "Trellis is up.\n"
                "  data        {}\n"
                "  durability  {}\n"
-               "  redis       redis://{}\n"
+               "  redis       {}\n"
                "  http        {}://{}\n"
                "Ctrl-C stops it.\n",
-               store->description, setting_text(settings, "durability"), to_string(resp),
+               store->description, setting_text(settings, "durability"),
+               fmt::join(service.resp_urls(settings), "\n              "),
                settings.tls_cert.empty() ? "http" : "https", to_string(http));
     out.flush();
     log_info("stopping", {{"signal", stop.wait()}});

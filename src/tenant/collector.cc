@@ -476,7 +476,7 @@ Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
                                                    count));
   progress.cursor = page.resume.value_or(end);
   const bool much = progress.bytes_done / reclaim_bytes != done_before / reclaim_bytes;
-  TRY(store_progress(entry.keyspace, progress, [&](View& view) {
+  TRY(store_progress(entry.keyspace, progress, [&, begin = ByteView(begin)](View& view) {
     if (page.entries == 0) return;
     view.remove_range(begin, progress.cursor);
     // The counters come last in the order of keys: with them goes what they would be left to count.

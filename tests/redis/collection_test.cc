@@ -32,7 +32,7 @@ class RedisCollection : public TenantFixture {
   std::vector<Bytes> say(const std::vector<Bytes>& words) {
     const std::vector<ByteView> args(words.begin(), words.end());
     Bytes out;
-    const Request request{&session_, args, &out};
+    Request request{&session_, args, &out};
     Executor(*server_).run({&request, 1});
     std::vector<Bytes> said;
     for (ByteView rest = out; !rest.empty();) {
@@ -188,7 +188,7 @@ TEST_P(RedisCollection, ABottomlessPickIsRefused) {
   change("SADD", {Bytes(60'000, 'x')});
   const std::vector<ByteView> args{"SRANDMEMBER", "set", "-9223372036854775807"};
   Bytes out;
-  const Request request{&session_, args, &out};
+  Request request{&session_, args, &out};
   Executor(*server_).run({&request, 1});
   EXPECT_EQ(out, "-ERR the reply is over 268435456 bytes: ask for less\r\n");
 }
