@@ -107,6 +107,7 @@ struct Settings {
   EngineChoice engine;
   DurabilityChoice durability;
   uint64_t cache_bytes;
+  uint64_t disk_reserve_bytes;
   Endpoint resp;
   Endpoint http;
   AuthChoice auth;

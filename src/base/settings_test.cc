@@ -59,6 +59,7 @@ TEST_F(SettingsTest, Defaults) {
   EXPECT_EQ(settings->engine, EngineChoice::rocksdb);
   EXPECT_EQ(settings->durability, DurabilityChoice::everysec);
   EXPECT_EQ(settings->cache_bytes, 256u << 20);
+  EXPECT_EQ(settings->disk_reserve_bytes, 1u << 30);
   EXPECT_EQ(settings->http, (Endpoint{"127.0.0.1", 7380}));
   EXPECT_EQ(settings->auth, AuthChoice::loopback);
   EXPECT_EQ(settings->admin_token_file, "");
@@ -73,6 +74,7 @@ TEST_F(SettingsTest, Defaults) {
             "engine = \"rocksdb\"  # default\n"
             "durability = \"everysec\"  # default\n"
             "cache-bytes = \"256MiB\"  # default\n"
+            "disk-reserve-bytes = \"1GiB\"  # default\n"
             "resp = \"127.0.0.1:7379\"  # default\n"
             "http = \"127.0.0.1:7380\"  # default\n"
             "auth = \"loopback\"  # default\n"
@@ -196,7 +198,8 @@ TEST_F(SettingsTest, UnknownNamesAreRefusedWithAHint) {
             "trellis.toml:2: unknown setting \"cache_bytes\"; did you mean cache-bytes?");
   EXPECT_EQ(file_refusal("potatoes = 12"),
             "trellis.toml:1: unknown setting \"potatoes\"; the settings are data, engine, "
-            "durability, cache-bytes, resp, http, auth, admin-token-file, tls-cert, tls-key, "
+            "durability, cache-bytes, disk-reserve-bytes, resp, http, auth, admin-token-file, "
+            "tls-cert, tls-key, "
             "archive-retention, gc-life-time, log-level, log-format");
   EXPECT_TRUE(file_refusal("[log]\nlevel = 'info'")
                   .starts_with("trellis.toml:1: unknown setting \"log\"; the settings are "));

@@ -106,7 +106,7 @@ Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys
 }
 
 Status RedisTransaction::run(FunctionRef<Status(Keys&)> check) {
-  TRY(server_.versions().prepare());
+  if (writes_) TRY(server_.versions().prepare());  // reads go on where nothing can be written
   const KeyspaceId keyspace = tenant_.id();
   // So many latches would be in everybody's way: one for all of it is not worse.
   Scope scope = names_.size() > names_max ? Scope::all_of(keyspace) : Scope::in(keyspace);

@@ -32,6 +32,9 @@ struct RocksdbOptions {
   // From an everysec commit to the start of its sync, if none runs then. Leaves a part of the
   // second for that one and its own.
   std::chrono::microseconds everysec_period = std::chrono::milliseconds(800);
+  // What is kept free of the disk (room_watch.h); 0: nothing. And how often that is looked at.
+  uint64_t disk_reserve_bytes = 0;
+  std::chrono::milliseconds room_period = std::chrono::seconds(1);
   rocksdb::Env* env = nullptr;  // null: the real file system. Must outlive the engine
 };
 
@@ -56,6 +59,9 @@ struct EngineFigures {
   bool writes_stopped = false;  // until a flush or a compaction is done
   uint64_t background_errors = 0;
   uint64_t wal_syncs = 0;
+  uint64_t disk_free_bytes = 0;
+  uint64_t disk_reserve_bytes = 0;
+  bool adds_refused = false;  // less than the reserve is free
 };
 
 class RocksdbEngine : public Engine {
