@@ -38,7 +38,7 @@ class LogFiles {
   size_t count();  // of those that are open
   // Why a write to the newest log failed, if one did. RocksDB must not be made to write to it
   // again, which ends the process as a sync would. When it resumes it goes on with a new log,
-  // unless the failed write was the first to this one.
+  // unless the memtables were empty.
   enum class Trouble : uint8_t { none, disk_full, disk_failed };
   Trouble trouble() const { return trouble_; }
 

@@ -105,6 +105,13 @@ class DiskFull(TrellisTest):
                 acknowledged[key] = value
         raise AssertionError("the disk never filled")
 
+    def wait_for_writes(self, client):
+        """RocksDB looks for space every five seconds. It cannot always go on with its log."""
+        try:
+            eventually(lambda: client.call(b"SET", b"again", b"1") == b"+OK\r\n", "resumed", 15)
+        except AssertionError:
+            self.assertIn(b"restart trellis", client.call(b"SET", b"again", b"1"))
+
     def check(self, client, acknowledged):
         for key, value in acknowledged.items():
             self.assertEqual(client.call(b"GET", key), b"$%d\r\n%s\r\n" % (len(value), value), key)
@@ -120,15 +127,13 @@ class DiskFull(TrellisTest):
                     self.leave_free(24 * MIB)
                     client = self.connect(server)
                     more, refusal = self.fill(client, random)
-                    print(f"{durability}: {len(more)} SETs, then {refusal.strip()}", file=sys.stderr)
+                    print(f"{durability}: {len(more)} SETs, {refusal.strip()}", file=sys.stderr)
                     self.assertRegex(refusal, "^-(MISCONF|UNKNOWN|ERR) ")
-                    self.assertRegex(refusal, "(?i)free some space|space being freed|restart")
+                    self.assertRegex(refusal, "(?i)free some space|space being freed")
                     acknowledged.update(more)
                     self.check(client, acknowledged)
                     self.ballast.unlink()
-                    if "restart" not in refusal:
-                        eventually(lambda: client.call(b"SET", b"again", b"1") == b"+OK\r\n",
-                                   "writes resume")
+                    self.wait_for_writes(client)
                     server.process.kill()
                 with self.server(*arguments) as server:
                     client = self.connect(server)
