@@ -39,6 +39,12 @@ rocksdb::ColumnFamilyOptions family_options(const std::shared_ptr<rocksdb::Cache
   table.cache_index_and_filter_blocks_with_high_priority = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewRibbonFilterPolicy(10, /*bloom_before_level=*/1));
+  // A table of small records has filters and indexes of several MiB. In one piece they do not even
+  // fit into a shard of the cache, and every read would load them from the disk.
+  table.partition_filters = true;
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.pin_top_level_index_and_filter = true;
+  table.metadata_block_size = 16384;
   table.format_version = 5;
 
   rocksdb::ColumnFamilyOptions family;
