@@ -52,7 +52,8 @@ constexpr SettingSpec specs_of_server[] = {
     {.name = "cache-bytes",
      .kind = SettingKind::size,
      .default_text = "256MiB",
-     .help = "Memory for blocks read from disk",
+     .help = "Memory of the store: what was read from disk, indexes, filters, and what is not yet "
+             "in tables",
      .min = 8 << 20},
     {.name = "disk-reserve-bytes",
      .kind = SettingKind::size,

@@ -26,7 +26,8 @@ namespace trellis {
 struct RocksdbOptions {
   std::filesystem::path path;
   const Clock& clock;
-  size_t cache_bytes = size_t{256} << 20;  // blocks, indexes and filters of both column families
+  // Blocks, indexes, filters and memtables of both column families, and what goes with them.
+  size_t cache_bytes = size_t{256} << 20;
   unsigned background_threads = 0;         // compactions at a time; 0: by the number of cores
   bool create_if_missing = true;
   // From an everysec commit to the start of its sync, if none runs then. Leaves a part of the
