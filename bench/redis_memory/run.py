@@ -153,6 +153,13 @@ def mixed(server, keys, seconds):
     return sum(done) / seconds
 
 
+def many_clients(server, keys):
+    subprocess.run(["redis-benchmark", "-p", str(server.port), "-c", "50", "-P", "16", "-n",
+                    "300000", "-r", str(keys), "-d", "100", "-q", "-t",
+                    "set,get,incr,lpush,sadd,hset,zadd,lrange_100,mset"],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def budget(folder, options):
     limit = options.budget_mib * MIB
     server = Server(folder, limit)
@@ -164,6 +171,7 @@ def budget(folder, options):
           f"{server.status_bytes('VmHWM') / MIB:6.0f}", flush=True)
     seconds = 6 * options.seconds  # until the cache is full
     rate = mixed(server, options.keys, seconds)
+    many_clients(server, options.keys)
     peak = server.status_bytes("VmHWM")
     print(f"  mixed, {seconds:3.0f} s   {rate:10,.0f} commands/s resident "
           f"{server.status_bytes('VmRSS') / MIB:6.0f} MiB, at most {peak / MIB:6.0f}", flush=True)

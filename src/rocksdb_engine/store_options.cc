@@ -64,8 +64,8 @@ rocksdb::ColumnFamilyOptions family_options(const std::shared_ptr<rocksdb::Cache
 StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env) {
   StoreOptions store;
   // The budget is for everything: memtables are charged to the cache as blocks, indexes and filters
-  // are, and an eighth is left for what nobody charges, of which malloc's gaps are the most.
-  store.cache = rocksdb::NewLRUCache(options.cache_bytes - options.cache_bytes / 8);
+  // are, and a sixth is left for what nobody charges, of which malloc's gaps are the most.
+  store.cache = rocksdb::NewLRUCache(options.cache_bytes - options.cache_bytes / 6);
   store.db.write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(0, store.cache);
   const size_t write_buffer_bytes = std::clamp(options.cache_bytes / 8, mib, 64 * mib);
 
