@@ -28,7 +28,7 @@ struct RocksdbOptions {
   const Clock& clock;
   // Blocks, indexes, filters and memtables of both column families, and what goes with them.
   size_t cache_bytes = size_t{256} << 20;
-  unsigned background_threads = 0;         // compactions at a time; 0: by the number of cores
+  unsigned background_threads = 0;  // compactions at a time; 0: by the number of cores
   bool create_if_missing = true;
   // From an everysec commit to the start of its sync, if none runs then. Leaves a part of the
   // second for that one and its own.
