@@ -109,6 +109,7 @@ struct Settings {
   EngineChoice engine;
   DurabilityChoice durability;
   uint64_t cache_bytes;
+  uint64_t disk_reserve_bytes;
   Endpoint resp;
   Endpoint resp_tls;      // an empty host: none
   std::string resp_unix;  // empty: none

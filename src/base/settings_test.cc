@@ -58,7 +58,7 @@ TEST_F(SettingsTest, Defaults) {
   EXPECT_EQ(settings->data, "./trellis-data");
   EXPECT_EQ(settings->engine, EngineChoice::rocksdb);
   EXPECT_EQ(settings->durability, DurabilityChoice::everysec);
-  EXPECT_EQ(settings->cache_bytes, 256u << 20);
+  EXPECT_EQ(settings->cache_bytes, 1u << 30);
   EXPECT_EQ(settings->resp_tls, Endpoint());
   EXPECT_EQ(settings->resp_unix, "");
   EXPECT_EQ(settings->resp_clients_max, 10'000u);
@@ -66,6 +66,7 @@ TEST_F(SettingsTest, Defaults) {
   EXPECT_EQ(settings->resp_memory_bytes, 512u << 20);
   EXPECT_EQ(settings->resp_idle_timeout_ms, 0u);
   EXPECT_EQ(settings->resp_send_timeout_ms, 60'000u);
+  EXPECT_EQ(settings->disk_reserve_bytes, 1u << 30);
   EXPECT_EQ(settings->http, (Endpoint{"127.0.0.1", 7380}));
   EXPECT_EQ(settings->auth, AuthChoice::loopback);
   EXPECT_EQ(settings->admin_token_file, "");
@@ -79,7 +80,8 @@ TEST_F(SettingsTest, Defaults) {
             "data = \"./trellis-data\"  # default\n"
             "engine = \"rocksdb\"  # default\n"
             "durability = \"everysec\"  # default\n"
-            "cache-bytes = \"256MiB\"  # default\n"
+            "cache-bytes = \"1GiB\"  # default\n"
+            "disk-reserve-bytes = \"1GiB\"  # default\n"
             "resp = \"127.0.0.1:7379\"  # default\n"
             "resp-tls = \"\"  # default\n"
             "resp-unix = \"\"  # default\n"
@@ -212,12 +214,13 @@ TEST_F(SettingsTest, UnknownNamesAreRefusedWithAHint) {
               "unknown setting \"TRELLIS_\"; the settings are TRELLIS_CONFIG, TRELLIS_DATA, "));
   EXPECT_EQ(file_refusal("data = 'x'\ncache_bytes = '1GiB'"),
             "trellis.toml:2: unknown setting \"cache_bytes\"; did you mean cache-bytes?");
-  EXPECT_EQ(file_refusal("potatoes = 12"),
-            "trellis.toml:1: unknown setting \"potatoes\"; the settings are data, engine, "
-            "durability, cache-bytes, resp, resp-tls, resp-unix, resp-unix-access, "
-            "resp-clients-max, resp-command-bytes, resp-memory-bytes, resp-idle-timeout, "
-            "resp-send-timeout, http, auth, admin-token-file, tls-cert, tls-key, "
-            "archive-retention, gc-life-time, log-level, log-format");
+  EXPECT_EQ(
+      file_refusal("potatoes = 12"),
+      "trellis.toml:1: unknown setting \"potatoes\"; the settings are data, engine, "
+      "durability, cache-bytes, disk-reserve-bytes, resp, resp-tls, resp-unix, "
+      "resp-unix-access, resp-clients-max, resp-command-bytes, resp-memory-bytes, "
+      "resp-idle-timeout, resp-send-timeout, http, auth, admin-token-file, tls-cert, tls-key, "
+      "archive-retention, gc-life-time, log-level, log-format");
   EXPECT_TRUE(file_refusal("[log]\nlevel = 'info'")
                   .starts_with("trellis.toml:1: unknown setting \"log\"; the settings are "));
   EXPECT_EQ(file_refusal("\"da\\nta\" = 'x'"),

@@ -148,6 +148,10 @@ class Engine {
   // transactions; otherwise latches do.
   virtual bool shared() const = 0;
 
+  // Code::no_space while the disk is nearly full: then only commits that make room are welcome.
+  // Whoever commits asks; when hardly anything is left the engine refuses every commit that writes.
+  virtual Status room() const { return {}; }
+
   virtual BlockStore& blocks() = 0;
 
   // A hint: what was removed in [begin, end) may leave the disk now. May take long; changes nothing

@@ -83,6 +83,7 @@ class FaultyEngine final : public Engine {
   Status wait_durable(CommitTicket ticket) override;
   CommitTicket last_ticket() const override { return inner_->last_ticket(); }
   bool shared() const override { return inner_->shared(); }
+  Status room() const override { return inner_->room(); }
   BlockStore& blocks() override { return blocks_; }
   Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) override;
   Status checkpoint(const std::filesystem::path& folder) override;

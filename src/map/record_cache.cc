@@ -34,7 +34,8 @@ struct RecordCache::Record {
   const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
   ByteView key() const { return {bytes(), key_bytes}; }
   ByteView value() const { return {bytes() + key_bytes, value_bytes}; }
-  size_t size() const { return sizeof(Record) + key_bytes + value_bytes; }
+  // With what malloc adds, roughly.
+  size_t size() const { return sizeof(Record) + key_bytes + value_bytes + 16; }
 
   static Record* make(ByteView key, std::optional<ByteView> value) {
     const size_t value_bytes = value ? value->size() : 0;

@@ -183,7 +183,7 @@ void RedisTransaction::record() {
 
 Status RedisTransaction::run(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
   began_us_ = server_.map().clock.monotonic_us();
-  TRY(server_.versions().prepare());
+  if (writes_) TRY(server_.versions().prepare());  // reads go on where nothing can be written
   const KeyspaceId keyspace = tenant_.id();
   // So many latches would be in everybody's way: one for all of it is not worse.
   Scope scope = names_.size() > names_max ? Scope::all_of(keyspace) : Scope::in(keyspace);

@@ -18,6 +18,9 @@ Result<HttpResponse> get_health(const RestContext&, const HttpRequest&) {
 Result<HttpResponse> get_ready(const RestContext& context, const HttpRequest&) {
   Value value;
   TRY(context.keyspaces.map().engine.get(encode(KeyspaceRevisionKey{}), value));
+  // It serves reads and deletes, so that it is not to be taken out of service.
+  if (const Status room = context.keyspaces.map().engine.room(); !room)
+    return json_answer({{"status", "read-only"}, {"message", room.error().message}});
   return text_answer("{\"status\":\"ready\"}");
 }
 

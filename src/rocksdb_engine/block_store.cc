@@ -75,6 +75,7 @@ Status RocksdbBlockStore::read(std::span<const BlockId> blocks, std::span<Value>
 
 Status RocksdbBlockStore::write(std::span<const BlockWrite> writes) {
   for (const BlockWrite& write : writes) TRY(check_block_write(write));
+  TRY(room_.check());
   rocksdb::WriteBatch batch;
   Bytes key;
   for (const BlockWrite& write : writes) {
@@ -114,7 +115,8 @@ Status RocksdbBlockStore::remove(KeyspaceId keyspace, DataId data, uint64_t firs
 }
 
 Status RocksdbBlockStore::write_batch(rocksdb::WriteBatch& batch) {
-  if (wal_.failed()) return wal_.failure(Code::unavailable);
+  TRY(wal_.check());
+  TRY(room_.check_floor());
   const rocksdb::Status status = write_unsynced(db_, batch);
   batch.Clear();
   if (status.ok()) return {};

@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "rocksdb_engine/read_sampler.h"
+#include "rocksdb_engine/room_watch.h"
 #include "rocksdb_engine/wal_sync.h"
 
 namespace trellis {
@@ -13,8 +14,8 @@ namespace trellis {
 class RocksdbBlockStore final : public BlockStore {
  public:
   RocksdbBlockStore(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ReadSampler& sampler,
-                    const WalSync& wal)
-      : db_(db), family_(family), sampler_(sampler), wal_(wal) {}
+                    const WalSync& wal, const RoomWatch& room)
+      : db_(db), family_(family), sampler_(sampler), wal_(wal), room_(room) {}
 
   Status read(std::span<const BlockId> blocks, std::span<Value> values) override;
   Status write(std::span<const BlockWrite> writes) override;
@@ -27,6 +28,7 @@ class RocksdbBlockStore final : public BlockStore {
   rocksdb::ColumnFamilyHandle& family_;
   ReadSampler& sampler_;
   const WalSync& wal_;
+  const RoomWatch& room_;
 };
 
 }  // namespace trellis

@@ -18,6 +18,7 @@
 #include "rocksdb_engine/data_directory.h"
 #include "rocksdb_engine/read_sampler.h"
 #include "rocksdb_engine/rocksdb_status.h"
+#include "rocksdb_engine/room_watch.h"
 #include "rocksdb_engine/scan_page.h"
 #include "rocksdb_engine/slice_pin.h"
 #include "rocksdb_engine/store_file_system.h"
@@ -71,7 +72,9 @@ class Store final : public RocksdbEngine {
         blocks_family_(*database_->families[1]),
         identity_(identity),
         wal_(db_, database_->logs, options.everysec_period),
-        blocks_(db_, blocks_family_, sampler_, wal_) {}
+        room_(*database_->env, store_path(options.path), options.disk_reserve_bytes,
+              options.room_period),
+        blocks_(db_, blocks_family_, sampler_, wal_, room_) {}
   ~Store() override;
 
   Status get(ByteView key, Value& value) override;
@@ -83,6 +86,7 @@ class Store final : public RocksdbEngine {
   Status wait_durable(CommitTicket ticket) override { return wal_.wait_durable(ticket.value); }
   CommitTicket last_ticket() const override { return {wal_.last_ticket()}; }
   bool shared() const override { return false; }
+  Status room() const override { return room_.check(); }
   BlockStore& blocks() override { return blocks_; }
   Status checkpoint(const std::filesystem::path& folder) override;
 
@@ -94,6 +98,7 @@ class Store final : public RocksdbEngine {
  private:
   using Commits = std::span<const Commit* const>;
   using Outcomes = std::span<Status>;
+  Status check_writable(const Commit& commit) const;
   Status check_expectations(const Commit& commit);
   Status check_expectation(const Expectation& expectation);
   void append(rocksdb::WriteBatch& batch, const WriteSet& writes);
@@ -112,6 +117,7 @@ class Store final : public RocksdbEngine {
   std::atomic<uint64_t> noted_{0};  // the highest sync note in the log
   ReadSampler sampler_;
   WalSync wal_;
+  RoomWatch room_;
   RocksdbBlockStore blocks_;
 };
 
@@ -198,6 +204,12 @@ void Store::append(rocksdb::WriteBatch& batch, const WriteSet& writes) {
   }
 }
 
+Status Store::check_writable(const Commit& commit) const {
+  if (commit.writes.empty()) return {};
+  TRY(wal_.check());
+  return room_.check_floor();
+}
+
 // Writes what the batch has from these commits; those that were refused before have an error.
 void Store::write(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes) {
   if (batch.Count() == 0) return;
@@ -224,8 +236,8 @@ void Store::commit_in_order(rocksdb::WriteBatch& batch, Commits commits, Outcome
     written = end;
   };
   for (size_t i = 0; i < commits.size(); i++) {
-    outcomes[i] =
-        wal_.failed() ? Status(wal_.failure(Code::unavailable)) : check_commit(*commits[i]);
+    outcomes[i] = check_commit(*commits[i]);
+    if (outcomes[i].has_value()) outcomes[i] = check_writable(*commits[i]);
     if (!outcomes[i].has_value()) continue;
     const bool expecting = !commits[i]->expectations.empty();
     if (expecting) {
@@ -278,6 +290,9 @@ EngineFigures Store::figures() const {
   figures.writes_stopped = sum(Properties::kIsWriteStopped) != 0;
   db_.GetIntProperty(Properties::kBackgroundErrors, &figures.background_errors);
   figures.wal_syncs = wal_.syncs();
+  figures.disk_free_bytes = free_bytes(*database_->env, db_.GetName());
+  figures.disk_reserve_bytes = room_.reserve_bytes();
+  figures.adds_refused = room_.is_low();
   return figures;
 }
 
@@ -304,12 +319,6 @@ Status Store::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled)
   if (status.IsManualCompactionPaused()) return {};  // canceled
   if (!status.ok()) return read_error(status);
   return {};
-}
-
-uint64_t free_bytes(rocksdb::Env& env, const std::string& path) {
-  uint64_t bytes = 0;
-  env.GetFreeSpace(path, &bytes).PermitUncheckedError();
-  return bytes;
 }
 
 Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, rocksdb::Env& env) {

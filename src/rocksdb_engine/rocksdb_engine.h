@@ -26,12 +26,16 @@ namespace trellis {
 struct RocksdbOptions {
   std::filesystem::path path;
   const Clock& clock;
-  size_t cache_bytes = size_t{256} << 20;  // blocks, indexes and filters of both column families
-  unsigned background_threads = 0;         // compactions at a time; 0: by the number of cores
+  // Blocks, indexes, filters and memtables of both column families, and what goes with them.
+  size_t cache_bytes = size_t{256} << 20;
+  unsigned background_threads = 0;  // compactions at a time; 0: by the number of cores
   bool create_if_missing = true;
   // From an everysec commit to the start of its sync, if none runs then. Leaves a part of the
   // second for that one and its own.
   std::chrono::microseconds everysec_period = std::chrono::milliseconds(800);
+  // What is kept free of the disk (room_watch.h); 0: nothing. And how often that is looked at.
+  uint64_t disk_reserve_bytes = 0;
+  std::chrono::milliseconds room_period = std::chrono::seconds(1);
   rocksdb::Env* env = nullptr;  // null: the real file system. Must outlive the engine
 };
 
@@ -56,6 +60,9 @@ struct EngineFigures {
   bool writes_stopped = false;  // until a flush or a compaction is done
   uint64_t background_errors = 0;
   uint64_t wal_syncs = 0;
+  uint64_t disk_free_bytes = 0;
+  uint64_t disk_reserve_bytes = 0;
+  bool adds_refused = false;  // less than the reserve is free
 };
 
 class RocksdbEngine : public Engine {

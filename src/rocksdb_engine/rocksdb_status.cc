@@ -41,7 +41,8 @@ Error write_error(const rocksdb::Status& status) {
     const bool resumes = status.severity() < rocksdb::Status::kFatalError;
     return {Code::no_space,
             fmt::format("the disk is full, nothing was written; reads still work. {} ({})",
-                        resumes ? "Writes resume within seconds of space being freed"
+                        resumes ? "Writes resume within seconds of space being freed; if not, "
+                                  "restart trellis"
                                 : "Free some space, then restart trellis",
                         status.ToString())};
   }

@@ -22,14 +22,14 @@ class LogFile final : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                   rocksdb::IODebugContext* debug) override {
     IOStatus status = target()->Append(data, options, debug);
-    state_->dirty = true;
+    logs_.wrote(*state_, status);
     return status;
   }
   IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                   const rocksdb::DataVerificationInfo& verification,
                   rocksdb::IODebugContext* debug) override {
     IOStatus status = target()->Append(data, options, verification, debug);
-    state_->dirty = true;
+    logs_.wrote(*state_, status);
     return status;
   }
   IOStatus Close(const rocksdb::IOOptions& options, rocksdb::IODebugContext* debug) override {
@@ -99,7 +99,16 @@ std::shared_ptr<LogFiles::File> LogFiles::opened(rocksdb::FileSystem& files,
   const std::lock_guard lock(mutex_);
   unsynced_ = &files;
   open_.push_back(file);
+  trouble_ = Trouble::none;
   return file;
+}
+
+void LogFiles::wrote(File& file, const IOStatus& status) {
+  file.dirty = true;
+  if (status.ok()) return;
+  const std::lock_guard lock(mutex_);
+  if (!open_.empty() && open_.back().get() == &file)
+    trouble_ = status.IsNoSpace() ? Trouble::disk_full : Trouble::disk_failed;
 }
 
 void LogFiles::closed(const std::shared_ptr<File>& file) {

@@ -36,6 +36,11 @@ class LogFiles {
   // Makes durable what was written to the logs before the call, and that the files are there.
   rocksdb::IOStatus sync();
   size_t count();  // of those that are open
+  // Why a write to the newest log failed, if one did. RocksDB must not be made to write to it
+  // again, which ends the process as a sync would. When it resumes it goes on with a new log,
+  // unless the memtables were empty.
+  enum class Trouble : uint8_t { none, disk_full, disk_failed };
+  Trouble trouble() const { return trouble_; }
 
   // For the file system.
   struct File {
@@ -46,6 +51,7 @@ class LogFiles {
   bool is_log(const std::string& path) const;  // and not one that a checkpoint copies
   std::shared_ptr<File> opened(rocksdb::FileSystem& files, rocksdb::FSWritableFile& target);
   void closed(const std::shared_ptr<File>& file);
+  void wrote(File& file, const rocksdb::IOStatus& status);
 
  private:
   rocksdb::IOStatus sync_folder();
@@ -53,6 +59,7 @@ class LogFiles {
   const std::string folder_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<File>> open_;
+  std::atomic<Trouble> trouble_{Trouble::none};
   rocksdb::FileSystem* unsynced_ = nullptr;  // set if a log was created since the last sync
 };
 

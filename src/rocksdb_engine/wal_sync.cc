@@ -66,6 +66,23 @@ Error WalSync::failure(Code code) const {
               disk_full_ ? "Free some space" : "Check the disk", reason_)};
 }
 
+Status WalSync::check() const {
+  if (failed()) return failure(Code::unavailable);
+  switch (logs_.trouble()) {
+    case LogFiles::Trouble::none: break;
+    case LogFiles::Trouble::disk_full:
+      return Error{Code::no_space,
+                   "the disk was full when the log was written, nothing was written; reads still "
+                   "work. Free some space; if writes do not resume within seconds, restart "
+                   "trellis"};
+    case LogFiles::Trouble::disk_failed:
+      return Error{Code::unavailable,
+                   "the disk failed to take a write of the log; reads still work. Check the disk, "
+                   "then restart trellis"};
+  }
+  return {};
+}
+
 void WalSync::sync_soon() {
   // Once per period nobody waits yet; only then does a commit pay for the clock and the lock.
   Time none = nobody;

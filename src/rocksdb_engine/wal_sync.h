@@ -45,6 +45,8 @@ class WalSync {
   uint64_t durable() const { return durable_.load(std::memory_order_acquire); }
   uint64_t syncs() const { return syncs_.load(std::memory_order_relaxed); }
   bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // Before each write: whether the log takes one.
+  Status check() const;
   // REQUIRES: failed()
   Error failure(Code code) const;
 

@@ -6,10 +6,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <optional>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "codec/local_keys.h"
@@ -62,6 +64,28 @@ struct Store {
   std::string description;
 };
 
+// A setting with where it came from.
+const ResolvedSetting& setting(const Settings& settings, std::string_view name) {
+  for (const ResolvedSetting& one : settings.resolved)
+    if (one.spec->name == name) return one;
+  assertion_failed(name.data(), __FILE__, __LINE__);
+}
+
+// Unless somebody has said otherwise, a small disk is not kept empty.
+uint64_t disk_reserve_bytes(const Settings& settings, std::filesystem::path folder) {
+  if (setting(settings, "disk-reserve-bytes").source != SettingSource::by_default)
+    return settings.disk_reserve_bytes;
+  std::error_code failed;
+  while (!std::filesystem::exists(folder, failed) && folder.has_relative_path())
+    folder = folder.parent_path();
+  const uint64_t disk_bytes = std::filesystem::space(folder, failed).capacity;
+  return failed ? settings.disk_reserve_bytes
+                : std::min(settings.disk_reserve_bytes, disk_bytes / 10);
+}
+
+// Of the memory for caches, what goes to records that transactions read; the rest is the engine's.
+size_t record_bytes(const Settings& settings) { return settings.cache_bytes / 8 * 3; }
+
 Result<Store> open_store(const Settings& settings, const Clock& clock) {
   if (settings.engine == EngineChoice::memory)
     return Store{std::make_unique<MemoryEngine>(), nullptr,
@@ -71,19 +95,15 @@ Result<Store> open_store(const Settings& settings, const Clock& clock) {
   if (failed)
     return Error{Code::invalid, fmt::format("data folder {}: {}: give an absolute path",
                                             settings.data, failed.message())};
-  TRY_ASSIGN(auto engine, open_rocksdb_engine(
-                              {.path = path, .clock = clock, .cache_bytes = settings.cache_bytes}));
+  TRY_ASSIGN(auto engine,
+             open_rocksdb_engine({.path = path,
+                                  .clock = clock,
+                                  .cache_bytes = settings.cache_bytes - record_bytes(settings),
+                                  .disk_reserve_bytes = disk_reserve_bytes(settings, path)}));
   std::string description = fmt::format("{} (rocksdb, store {})", path.lexically_normal().string(),
                                         to_string(engine->identity().uuid));
   const RocksdbEngine* rocksdb = engine.get();
   return Store{std::move(engine), rocksdb, std::move(description)};
-}
-
-// A setting as it was given.
-std::string_view setting_text(const Settings& settings, std::string_view name) {
-  for (const ResolvedSetting& setting : settings.resolved)
-    if (setting.spec->name == name) return setting.text;
-  return "";
 }
 
 Durability durability_of(DurabilityChoice choice) {
@@ -230,11 +250,14 @@ class Service {
   Service(const Store& store, Clock& clock, const Settings& settings)
       : store_(store),
         clock_(clock),
-        transactor_(*store.engine, clock, {.record_cache_bytes = settings.cache_bytes / 2}),
+        transactor_(*store.engine, clock, {.record_cache_bytes = record_bytes(settings)}),
         map_{*store.engine, transactor_, clock, durability_of(settings.durability)} {}
 
   Status start(const Settings& settings, std::ostream& out) {
-    TRY(record_start(transactor_, clock_, map_.durability));
+    // A full disk is served as far as it goes: reads must be possible, and so must deletes.
+    if (Status recorded = record_start(transactor_, clock_, map_.durability);
+        !recorded && recorded.error().code != Code::no_space)
+      return recorded;
     TRY_ASSIGN(RestOptions rest, rest_options(settings, out));
     TRY_ASSIGN(keyspaces_,
                Keyspaces::open(map_, {.archive_retention_ms = settings.archive_retention_ms}));
@@ -321,7 +344,7 @@ Status serve(const Settings& settings, std::ostream& out) {
                "  redis       {}\n"
                "  http        {}://{}\n"
                "Ctrl-C stops it.\n",
-               store->description, setting_text(settings, "durability"),
+               store->description, setting(settings, "durability").text,
                fmt::join(service.resp_urls(settings), "\n              "),
                settings.tls_cert.empty() ? "http" : "https", to_string(http));
     out.flush();

@@ -33,7 +33,12 @@ Status watch_engine(Registry& metrics, const RocksdbEngine& engine) {
         of(&F::writes_stopped)},
        {"trellis_store_background_errors", "Failed flushes and compactions.",
         of(&F::background_errors)},
-       {"trellis_store_log_syncs", "Syncs of the log.", of(&F::wal_syncs)}});
+       {"trellis_store_log_syncs", "Syncs of the log.", of(&F::wal_syncs)},
+       {"trellis_store_disk_free_bytes", "Free space of the disk.", of(&F::disk_free_bytes)},
+       {"trellis_store_disk_reserve_bytes", "What of it is kept: disk-reserve-bytes.",
+        of(&F::disk_reserve_bytes)},
+       {"trellis_store_adds_refused",
+        "1 while less is free, and only reads and deletes are served.", of(&F::adds_refused)}});
 }
 
 Status watch_tenants(Registry& metrics, const Keyspaces& keyspaces, const Collector& collector) {

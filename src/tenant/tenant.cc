@@ -44,16 +44,19 @@ Status scan_all(Engine& engine, ByteView begin, ByteView end,
 }  // namespace
 
 void CountedView::put(ByteView key, ByteView value, const Value& old) {
+  wrote_ = true;
   difference_.bytes += static_cast<int64_t>(key.size() + value.size()) - entry_bytes(key, old);
   view_.put(key, value);
 }
 
 void CountedView::remove(ByteView key, const Value& old) {
+  wrote_ = true;
   difference_.bytes -= entry_bytes(key, old);
   view_.remove(key);
 }
 
 void CountedView::remove_found(ByteView key, size_t value_bytes) {
+  wrote_ = true;
   difference_.bytes -= static_cast<int64_t>(key.size() + value_bytes);
   view_.remove(key);
 }
@@ -70,6 +73,8 @@ void CountedView::count_keys(int64_t difference, uint16_t slot) {
 
 void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes) {
   const Bytes note = encode(GarbageKey{keyspace_, due_ms, model_, target});
+  wrote_ = true;
+  note_bytes_ += static_cast<int64_t>(note.size() + garbage_value_bytes);
   difference_.bytes += static_cast<int64_t>(note.size() + garbage_value_bytes);
   view_.put(note, encode_garbage_value(bytes));
   view_.put(encode(KeyspaceDueKey{due_bucket(due_ms), keyspace_, DueJob::garbage, {}}),
@@ -78,6 +83,7 @@ void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes
 
 void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {
   const Bytes note = encode(GarbageKey{keyspace_, due_ms, model_, target});
+  wrote_ = true;
   difference_.bytes -= static_cast<int64_t>(note.size() + garbage_value_bytes);
   view_.remove(note);
 }
@@ -277,6 +283,7 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     TRY(check(view));
     CountedView counted(view, id_, model);
     TRY(fn(counted));
+    if (keep_quota && !counted.makes_room()) TRY(map_.engine.room());
     const Figures difference = counted.difference();
     // What is added counts before the commit, what is freed after it.
     const Figures added{.bytes = std::max<int64_t>(difference.bytes, 0),

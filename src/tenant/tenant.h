@@ -66,6 +66,9 @@ class CountedView {
   void forget_garbage(uint64_t due_ms, ByteView target);
 
   const Figures& difference() const { return difference_; }
+  // Whether less is stored than before, but for notes, which lead to more that goes; or nothing was
+  // written.
+  bool makes_room() const { return !wrote_ || difference_.bytes < note_bytes_; }
   struct SlotKeys {
     uint16_t slot;
     int64_t difference;
@@ -77,6 +80,8 @@ class CountedView {
   const KeyspaceId keyspace_;
   const Model model_;
   Figures difference_;
+  int64_t note_bytes_ = 0;  // of notes that were left
+  bool wrote_ = false;
   std::vector<SlotKeys> slot_keys_;
 };
 
@@ -123,7 +128,8 @@ class Tenant {
               FunctionRef<Status(CountedView&)> fn, uint32_t operations = 1);
   // A transaction that writes: admits, runs, counts and keeps the quota. `scope` is of this
   // keyspace. The function may run several times. Reason of a quota's error: quota_exceeded; of the
-  // rate's: rate_exceeded.
+  // rate's: rate_exceeded. While the disk is nearly full only what makes room is written, else
+  // Code::no_space.
   Status write(const Caller& caller, Model model, const Scope& scope,
                FunctionRef<Status(CountedView&)> fn, uint32_t operations = 1);
   // The same for the collector: no role, rate or quota, in every state.

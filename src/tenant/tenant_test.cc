@@ -157,6 +157,36 @@ TEST_P(TenantTest, ADeleteThatFailsFreesNothing) {
   EXPECT_EQ(tenant.figures().value(), recount(memory_, tenant.id()).value());
 }
 
+TEST_P(TenantTest, OnADiskThatIsNearlyFullOnlyWhatMakesRoomIsWritten) {
+  HookedEngine hooked(memory_);
+  Transactor transactor(hooked, clock_, {.way = GetParam(), .check_scope = true});
+  Tenant tenant({hooked, transactor, clock_}, tenant_->id());
+  ASSERT_OK(put(tenant, writer, "a", "123"));
+  hooked.on_room = []() -> Status { return Error{Code::no_space, "nearly full"}; };
+  EXPECT_CODE(put(tenant, writer, "a", "1234"), Code::no_space);
+  EXPECT_CODE(put(tenant, writer, "a", "321"), Code::no_space);
+  EXPECT_CODE(put(tenant, writer, "b", "1"), Code::no_space);
+  EXPECT_OK(put(tenant, writer, "a", "12"));
+  const Bytes key = encode(RawKey{tenant.id(), "a"});
+  const Scope scope = Scope::in(tenant.id()).exclusive(key);
+  const auto touch_nothing = [](CountedView&) { return Status(); };
+  EXPECT_OK(tenant.write(writer, Model::raw, scope, touch_nothing));
+  // A note is more than what goes at once, but what it leads to goes too.
+  const auto leave_note = [&](CountedView& view) -> Status {
+    Value old;
+    TRY(view.get(key, old));
+    view.remove(key, old);
+    view.count_keys(-1);
+    view.leave_garbage(1, Bytes(100, 'n'), 0);
+    return {};
+  };
+  EXPECT_OK(tenant.write(writer, Model::raw, scope, leave_note));
+  EXPECT_OK(tenant.collect(Model::raw, scope, [&](CountedView& view) -> Status {
+    view.put(key, "collectors may", Value());
+    return {};
+  }));
+}
+
 // No write of a thread that was told "disabled" is followed by one that works; and after the change
 // is answered nothing is written any more.
 TEST_P(TenantTest, AStateChangeHoldsForAllAtOnce) {

@@ -25,6 +25,7 @@ class HookedEngine final : public Engine {
   std::function<Status()> on_commit;   // before it is applied; an error is its outcome
   std::function<Status()> on_durable;  // an error is the answer of wait_durable
   std::function<void()> on_reclaim;
+  std::function<Status()> on_room;  // each time
 
   std::atomic<int> reclaims = 0;  // so many were asked for
 
@@ -58,6 +59,7 @@ class HookedEngine final : public Engine {
   }
   CommitTicket last_ticket() const override { return inner_.last_ticket(); }
   bool shared() const override { return inner_.shared(); }
+  Status room() const override { return on_room ? on_room() : inner_.room(); }
   BlockStore& blocks() override { return inner_.blocks(); }
   Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) override {
     reclaims++;
