@@ -121,6 +121,14 @@ class Server:
                 pass  # a thread that has ended
         return total
 
+    def rest(self):
+        """Waits until what was loaded is put in order, in the background too."""
+        while True:
+            before_ns = self.cpu_ns()
+            time.sleep(0.5)
+            if self.cpu_ns() - before_ns < 25_000_000:
+                return
+
     def send(self, commands):
         """Pipelined, a thousand at a time; every reply is looked at."""
         with socket.create_connection(("127.0.0.1", self.port)) as stream:
@@ -194,8 +202,9 @@ def start_trellis(folder, binary, more):
 
 def run_row(row, pipeline, requests, rounds, redis, trellis):
     if row.before:
-        row.before(redis)
-        row.before(trellis)
+        for server in (redis, trellis):
+            row.before(server)
+            server.rest()
     figures = {redis: [], trellis: []}
     for number in range(rounds):
         for server in (redis, trellis) if number % 2 == 0 else (trellis, redis):
@@ -238,6 +247,7 @@ def main():
         for server in servers:
             start = time.monotonic()
             server.load()
+            server.rest()
             print(f"{server.name}: loaded in {time.monotonic() - start:.0f} s", flush=True)
         for pipeline in map(int, options.pipelines.split(",")):
             requests = int((40_000 if pipeline == 1 else 300_000) * options.requests)
