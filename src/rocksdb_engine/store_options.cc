@@ -55,6 +55,8 @@ rocksdb::ColumnFamilyOptions family_options(const std::shared_ptr<rocksdb::Cache
   family.level_compaction_dynamic_level_bytes = true;
   family.write_buffer_size = write_buffer_bytes;
   family.max_write_buffer_number = 3;
+  family.max_bytes_for_level_base =
+      static_cast<uint64_t>(family.level0_file_num_compaction_trigger) * write_buffer_bytes;
   family.memtable_factory = make_tree_memtable_factory();
   family.memtable_whole_key_filtering = true;
   family.memtable_prefix_bloom_size_ratio = 0.02;
@@ -69,7 +71,9 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
   // are, and a sixth is left for what nobody charges, of which malloc's gaps are the most.
   store.cache = rocksdb::NewLRUCache(options.cache_bytes - options.cache_bytes / 6);
   store.db.write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(0, store.cache);
-  const size_t write_buffer_bytes = std::clamp(options.cache_bytes / 8, mib, 64 * mib);
+  // What is written again while it is in a memtable never reaches the disk, and every table that a
+  // flush makes is merged with all below it: large ones halve the work.
+  const size_t write_buffer_bytes = std::clamp(options.cache_bytes / 5, mib, 128 * mib);
 
   store.main = family_options(store.cache, write_buffer_bytes, 4096);
   store.main.merge_operator = make_counter_operator();
