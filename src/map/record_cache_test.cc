@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t cache_bytes = 256 * 1024;
 
-Bytes key_of(uint64_t number) { return Bytes("x\0\0\1dm0", 7) + std::to_string(number); }
+Bytes cached_key(uint64_t number) { return Bytes("x\0\0\1dm0", 7) + std::to_string(number); }
 
 void put(RecordCache& cache, ByteView key, ByteView bytes) {
   Value value;
@@ -29,33 +29,33 @@ std::optional<Bytes> known(RecordCache& cache, ByteView key) {
 
 TEST(RecordCache, KnowsWhatWasPut) {
   RecordCache cache(cache_bytes);
-  EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
-  put(cache, key_of(1), "one");
-  cache.put_read(key_of(2), Value());
-  EXPECT_EQ(known(cache, key_of(1)), "found one");
-  EXPECT_EQ(known(cache, key_of(2)), "absent");
-  put(cache, key_of(1), "");
-  EXPECT_EQ(known(cache, key_of(1)), "found ");
-  cache.put_read(key_of(1), Value());
-  EXPECT_EQ(known(cache, key_of(1)), "absent");
-  cache.forget(key_of(1));
-  EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
+  EXPECT_EQ(known(cache, cached_key(1)), std::nullopt);
+  put(cache, cached_key(1), "one");
+  cache.put_read(cached_key(2), Value());
+  EXPECT_EQ(known(cache, cached_key(1)), "found one");
+  EXPECT_EQ(known(cache, cached_key(2)), "absent");
+  put(cache, cached_key(1), "");
+  EXPECT_EQ(known(cache, cached_key(1)), "found ");
+  cache.put_read(cached_key(1), Value());
+  EXPECT_EQ(known(cache, cached_key(1)), "absent");
+  cache.forget(cached_key(1));
+  EXPECT_EQ(known(cache, cached_key(1)), std::nullopt);
   EXPECT_EQ(cache.figures().records, 1u);
 }
 
 TEST(RecordCache, WhatIsWrittenChangesOnlyWhatIsKnown) {
   RecordCache cache(cache_bytes);
-  cache.put_written(key_of(1), "one");
-  EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
-  put(cache, key_of(1), "one");
-  cache.put_written(key_of(1), "two");
-  EXPECT_EQ(known(cache, key_of(1)), "found two");
-  cache.put_written(key_of(1), std::nullopt);
-  EXPECT_EQ(known(cache, key_of(1)), "absent");
+  cache.put_written(cached_key(1), "one");
+  EXPECT_EQ(known(cache, cached_key(1)), std::nullopt);
+  put(cache, cached_key(1), "one");
+  cache.put_written(cached_key(1), "two");
+  EXPECT_EQ(known(cache, cached_key(1)), "found two");
+  cache.put_written(cached_key(1), std::nullopt);
+  EXPECT_EQ(known(cache, cached_key(1)), "absent");
 }
 
 TEST(RecordCache, HoldsOnlyRecordsOfRedisKeys) {
-  EXPECT_TRUE(RecordCache::holds(key_of(1)));
+  EXPECT_TRUE(RecordCache::holds(cached_key(1)));
   EXPECT_TRUE(RecordCache::holds(ByteView("x\0\0\1ds0", 7)));
   for (const ByteView other : {ByteView(), ByteView("x\0\0\1d", 5), ByteView("x\0\0\1dz0", 7),
                                ByteView("r\0\0\1dm0", 7), ByteView("x\0\0\1fm0", 7)})
@@ -64,18 +64,18 @@ TEST(RecordCache, HoldsOnlyRecordsOfRedisKeys) {
 
 TEST(RecordCache, ALargeValueIsNotKept) {
   RecordCache cache(cache_bytes);
-  put(cache, key_of(1), "small");
-  put(cache, key_of(1), Bytes(100'000, 'x'));
-  EXPECT_EQ(known(cache, key_of(1)), std::nullopt);
+  put(cache, cached_key(1), "small");
+  put(cache, cached_key(1), Bytes(100'000, 'x'));
+  EXPECT_EQ(known(cache, cached_key(1)), std::nullopt);
 }
 
 TEST(RecordCache, WhatWasReadStaysWhenItsRecordGoes) {
   RecordCache cache(cache_bytes);
-  put(cache, key_of(1), "still here");
+  put(cache, cached_key(1), "still here");
   Value value;
-  ASSERT_TRUE(cache.get(key_of(1), value));
-  put(cache, key_of(1), "another");
-  cache.forget(key_of(1));
+  ASSERT_TRUE(cache.get(cached_key(1), value));
+  put(cache, cached_key(1), "another");
+  cache.forget(cached_key(1));
   EXPECT_EQ(value.bytes(), "still here");
   Value moved = std::move(value);
   EXPECT_EQ(moved.bytes(), "still here");
@@ -83,15 +83,15 @@ TEST(RecordCache, WhatWasReadStaysWhenItsRecordGoes) {
 
 TEST(RecordCache, ForgetsAnInterval) {
   RecordCache cache(cache_bytes);
-  for (uint64_t i = 0; i < 1'000; i++) put(cache, key_of(i), "v");
+  for (uint64_t i = 0; i < 1'000; i++) put(cache, cached_key(i), "v");
   cache.forget_range(Bytes("x\0\0\1fs", 6), Bytes("x\0\0\1fs1", 7));
   EXPECT_EQ(cache.figures().records, 1'000u);
-  cache.forget_range(key_of(5), key_of(6));  // 5, 50 to 59, 500 to 599
+  cache.forget_range(cached_key(5), cached_key(6));  // 5, 50 to 59, 500 to 599
   EXPECT_EQ(cache.figures().records, 1'000u - 111);
-  EXPECT_EQ(known(cache, key_of(55)), std::nullopt);
-  EXPECT_EQ(known(cache, key_of(6)), "found v");
-  cache.forget_range(key_of(9), {});
-  EXPECT_EQ(known(cache, key_of(99)), std::nullopt);
+  EXPECT_EQ(known(cache, cached_key(55)), std::nullopt);
+  EXPECT_EQ(known(cache, cached_key(6)), "found v");
+  cache.forget_range(cached_key(9), {});
+  EXPECT_EQ(known(cache, cached_key(99)), std::nullopt);
 }
 
 // Whatever it still knows is what was put last, and it keeps to its memory.
@@ -102,7 +102,7 @@ TEST(RecordCache, NeverKnowsAnythingElse) {
   std::map<Bytes, Bytes> last;  // as known() shows it
   size_t hits = 0;
   for (uint64_t n = test_rounds(200'000); n > 0; n--) {
-    const Bytes key = key_of(random.below(random.one_in(2) ? 100 : 5'000));
+    const Bytes key = cached_key(random.below(random.one_in(2) ? 100 : 5'000));
     const uint64_t what = random.below(20);
     if (what < 10) {
       if (const auto got = known(cache, key)) {
@@ -128,11 +128,11 @@ TEST(RecordCache, NeverKnowsAnythingElse) {
 // What is read again and again stays, however much is read once.
 TEST(RecordCache, KeepsWhatIsReadOften) {
   RecordCache cache(cache_bytes);
-  for (uint64_t i = 0; i < 20; i++) put(cache, key_of(i), "often");
+  for (uint64_t i = 0; i < 20; i++) put(cache, cached_key(i), "often");
   size_t lost = 0;
   for (uint64_t i = 1'000; i < 50'000; i++) {
-    put(cache, key_of(i), "once");
-    const Bytes often = key_of(i % 20);
+    put(cache, cached_key(i), "once");
+    const Bytes often = cached_key(i % 20);
     if (known(cache, often)) continue;
     lost++;
     put(cache, often, "often");
@@ -149,12 +149,12 @@ TEST(RecordCache, ManyThreads) {
       for (uint64_t n = test_rounds(20'000); n > 0; n--) {
         const uint64_t number = random.below(3'000);
         // Each key has one writer, as latches see to it, and any number of readers.
-        if (number % 4 == t) put(cache, key_of(number), std::to_string(number));
+        if (number % 4 == t) put(cache, cached_key(number), std::to_string(number));
         Value value;
-        if (cache.get(key_of(number), value)) {
+        if (cache.get(cached_key(number), value)) {
           ASSERT_EQ(value.bytes(), std::to_string(number));
         }
-        if (number == 0) cache.forget_range(key_of(1), key_of(2));
+        if (number == 0) cache.forget_range(cached_key(1), cached_key(2));
       }
     });
   for (std::thread& thread : threads) thread.join();

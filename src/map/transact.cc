@@ -137,6 +137,13 @@ Status View::read_stored(std::span<const ByteView> keys, std::span<Value> values
   return {};
 }
 
+Status View::prefetch(std::span<const ByteView> keys) {
+  if (cache_ == nullptr || keys.size() < 2) return {};
+  for (const ByteView key : keys) TRY(check_read(key));
+  std::vector<Value> values(keys.size());
+  return read_stored(keys, values);
+}
+
 Status View::multi_get(std::span<const ByteView> keys, std::span<Value> values) {
   ASSERT(keys.size() == values.size());
   for (const ByteView key : keys) TRY(check_read(key));

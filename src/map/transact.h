@@ -47,6 +47,8 @@ class View {
   // commit then fails and the function runs again.
   Status get(ByteView key, Value& value);
   Status multi_get(std::span<const ByteView> keys, std::span<Value> values);
+  // They are going to be read, one by one: where there is a cache they are read into it, together.
+  Status prefetch(std::span<const ByteView> keys);
   Result<ScanPage> scan(const ScanRequest& request, ScanVisitor visit);
 
   void put(ByteView key, ByteView value);

@@ -47,6 +47,16 @@ struct KeyPositions {
   int step = 0;
 };
 
+// Which records of its key (argument 1) a command is going to look for: by the arguments from
+// `first` on, every `step`-th (0: only that one), or the next one at an end of a list. Only a hint,
+// so that a batch can read them together.
+struct SubPositions {
+  enum class End : uint8_t { none, head, tail };
+  size_t first = 0;
+  size_t step = 0;
+  End end = End::none;
+};
+
 // What a command does. Either kind looks first and changes then: an error that it returns has
 // changed nothing. An Error with the reason `reply_error` is its reply.
 struct Handler {
@@ -80,6 +90,7 @@ struct Command {
   Handler handler = {};
   std::string_view since = {};
   std::string_view summary = {};
+  SubPositions subs = {};
   FindKeys find_keys = nullptr;  // in place of `keys`
   std::span<const Command> subcommands = {};
   std::string_view container = {};  // of a subcommand

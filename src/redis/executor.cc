@@ -118,6 +118,31 @@ void RedisTransaction::read_too(uint32_t database, ByteView name) {
   exclusive_.push_back(false);
 }
 
+// As far as can be told before anything has run.
+Status RedisTransaction::prefetch_subs(Keys& keys) {
+  if (elements_.size() < 2) return {};
+  std::vector<Keys::Sub> wanted;
+  std::unordered_map<const Key*, std::pair<uint64_t, uint64_t>> popped;  // from head and tail
+  for (const Element& element : elements_) {
+    const SubPositions& subs = element.command->subs;
+    if (subs.first == 0 && subs.end == SubPositions::End::none) continue;
+    TRY_ASSIGN(const Key* const key, keys.open(element.session->database, element.args[1]));
+    if (!key->exists() || key->type() == RedisType::string) continue;
+    if (subs.end == SubPositions::End::none) {
+      const size_t step = subs.step == 0 ? element.args.size() : subs.step;
+      for (size_t i = subs.first; i < element.args.size(); i += step)
+        wanted.push_back({key, Bytes(element.args[i])});
+    } else if (key->type() == RedisType::list) {
+      auto& [from_head, from_tail] = popped[key];
+      if (from_head + from_tail >= key->size()) continue;
+      const uint64_t index = subs.end == SubPositions::End::head ? key->head() + from_head++
+                                                                 : key->tail() - ++from_tail;
+      wanted.push_back({key, encode(RedisListSub{index})});
+    }
+  }
+  return keys.prefetch_subs(wanted);
+}
+
 Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys&)> check,
                                       size_t stop_bytes) {
   replies_.clear();
@@ -128,6 +153,7 @@ Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys
   Clock& clock = server_.map().clock;
   Keys keys(view, tenant_.id(), server_.versions(), server_.map().clock.unix_ms());
   TRY(keys.prefetch(names_));
+  TRY(prefetch_subs(keys));
   TRY(check(keys));
   handlers_began_us_ = clock.monotonic_us();
   for (const Element& element : elements_) {

@@ -51,6 +51,7 @@ class RedisTransaction {
 
  private:
   void record();
+  Status prefetch_subs(Keys& keys);
   bool add(const Element& element, bool always);
   Status run_elements(CountedView& view, FunctionRef<Status(Keys&)> check, size_t stop_bytes);
 

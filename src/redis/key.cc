@@ -226,6 +226,14 @@ Bytes Keys::score_key(const Key& key, double score, ByteView member) const {
                                .member = member}});
 }
 
+Status Keys::prefetch_subs(std::span<const Sub> subs) {
+  std::vector<Bytes> keys;
+  std::vector<ByteView> views;
+  keys.reserve(subs.size());
+  for (const Sub& sub : subs) views.push_back(keys.emplace_back(sub_key(*sub.key, sub.sub)));
+  return view_.prefetch(views);
+}
+
 Status Keys::get_sub(const Key& key, ByteView sub, Value& value) {
   return view_.get(sub_key(key, sub), value);
 }

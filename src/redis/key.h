@@ -107,6 +107,12 @@ class Keys {
   Status prefetch(std::span<const Name> names);
   Result<Key*> open(uint32_t database, ByteView name);
 
+  // Reads such records together, so that to get them costs less. Only a hint.
+  struct Sub {
+    const Key* key;
+    Bytes sub;
+  };
+  Status prefetch_subs(std::span<const Sub> subs);
   // A record of a collection, by field, member or index ("s" records).
   Status get_sub(const Key& key, ByteView sub, Value& value);
   Status get_subs(const Key& key, std::span<const ByteView> subs, std::span<Value> values);

@@ -488,6 +488,9 @@ constexpr KeyPositions one{1, 1, 1};
 constexpr KeyPositions two{1, 2, 1};
 constexpr uint32_t change = write | denyoom;
 
+constexpr SubPositions next_head{.end = SubPositions::End::head};
+constexpr SubPositions next_tail{.end = SubPositions::End::tail};
+
 const Command table[] = {
     {"lindex", 3, readonly, one, lindex, "1.0.0", "The element at a place."},
     {"linsert", 5, change, one, linsert, "2.2.0", "Inserts before or after an element."},
@@ -500,7 +503,7 @@ const Command table[] = {
      .since = "7.0.0",
      .summary = "Takes elements from the first of several lists that has any.",
      .find_keys = counted_keys<1>},
-    {"lpop", -2, write | fast, one, lpop, "1.0.0", "Takes the first elements."},
+    {"lpop", -2, write | fast, one, lpop, "1.0.0", "Takes the first elements.", next_head},
     {"lpos", -3, readonly, one, lpos, "6.0.6", "Where an element is."},
     {"lpush", -3, change | fast, one, lpush, "1.0.0", "Adds elements in front."},
     {"lpushx", -3, change | fast, one, lpushx, "2.2.0", "Adds elements in front of a list."},
@@ -508,7 +511,7 @@ const Command table[] = {
     {"lrem", 4, write, one, lrem, "1.0.0", "Removes elements that equal one."},
     {"lset", 4, change, one, lset, "1.0.0", "Replaces the element at a place."},
     {"ltrim", 4, write, one, ltrim, "1.0.0", "Leaves the elements between two places."},
-    {"rpop", -2, write | fast, one, rpop, "1.0.0", "Takes the last elements."},
+    {"rpop", -2, write | fast, one, rpop, "1.0.0", "Takes the last elements.", next_tail},
     {"rpoplpush", 3, change, two, rpoplpush, "1.2.0", "Moves the last element to a list's front."},
     {"rpush", -3, change | fast, one, rpush, "1.0.0", "Adds elements at the end."},
     {"rpushx", -3, change | fast, one, rpushx, "2.2.0", "Adds elements at the end of a list."},

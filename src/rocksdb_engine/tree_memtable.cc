@@ -51,12 +51,25 @@ class TreeMemTable final : public rocksdb::MemTableRep {
   rocksdb::MemTableRep::Iterator* GetIterator(rocksdb::Arena* arena) override {
     return new TreeIterator(tree_, arena != nullptr);
   }
+  // What a LookupKey is only RocksDB knows, so the get is its own: it takes an iterator from here
+  // and does not give it back.
+  void Get(const rocksdb::LookupKey& key, void* argument,
+           bool (*visit)(void*, const char*)) override {
+    MemTableRep::Get(key, argument, visit);
+    delete lent_;
+  }
+  rocksdb::MemTableRep::Iterator* GetDynamicPrefixIterator(rocksdb::Arena* arena) override {
+    auto* const iterator = new TreeIterator(tree_, arena != nullptr);
+    if (arena == nullptr) lent_ = iterator;
+    return iterator;
+  }
 
  private:
   class TreeIterator final : public rocksdb::MemTableRep::Iterator {
    public:
     TreeIterator(const EntryTree& tree, bool in_arena) : position_(tree), in_arena_(in_arena) {}
     ~TreeIterator() override {
+      if (lent_ == this) lent_ = nullptr;
       if (in_arena_) IteratorMemory::of_this_thread().give(this);
     }
     static void* operator new(size_t bytes) { return IteratorMemory::of_this_thread().take(bytes); }
@@ -85,8 +98,11 @@ class TreeMemTable final : public rocksdb::MemTableRep {
     const bool in_arena_;
   };
 
+  static thread_local TreeIterator* lent_;  // to RocksDB's get
   EntryTree tree_;
 };
+
+thread_local TreeMemTable::TreeIterator* TreeMemTable::lent_ = nullptr;
 
 class TreeMemTableFactory final : public rocksdb::MemTableRepFactory {
  public:

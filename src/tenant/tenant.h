@@ -47,6 +47,7 @@ class CountedView {
   Status multi_get(std::span<const ByteView> keys, std::span<Value> values) {
     return view_.multi_get(keys, values);
   }
+  Status prefetch(std::span<const ByteView> keys) { return view_.prefetch(keys); }
   Result<ScanPage> scan(const ScanRequest& request, ScanVisitor visit) {
     return view_.scan(request, visit);
   }
