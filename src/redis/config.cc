@@ -280,6 +280,10 @@ Status RedisConfig::set(KeyspaceId keyspace, std::span<const Change> changes) {
       return reply_with(fmt::format(
           "ERR Unknown option or number of arguments for CONFIG SET - '{}'", shown(given)));
     if (!names.insert(name).second) return wrong_change(given, "duplicate parameter");
+  }
+  for (const auto& [given, text] : changes) {
+    const std::string name = small(given);
+    const Setting* setting = find_setting(name);
     // Who sets what is so is not refused.
     if (setting->kind == Kind::of_server && text == value(keyspace, setting->name)) continue;
     Result<std::string> checked_text = checked(*setting, name, text);
