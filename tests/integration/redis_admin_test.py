@@ -249,8 +249,8 @@ class Admin(TrellisTest):
             client.say("SET", "c", "1")
             while client.say("EXISTS", "a"):
                 pass
-            self.assertRegex(client.info("keyspace")["db0"], 
-                         r"^keys=2,expires=1,avg_ttl=(1000000|99\d{4})$")
+            self.assertRegex(client.info("keyspace")["db0"],
+                             r"^keys=2,expires=1,avg_ttl=(1000000|99\d{4})$")
             client.say("CONFIG", "RESETSTAT")
             client.send(b"GET b\r\nGET b\r\nGET none\r\nINCR b\r\nHGET b f\r\n")
             client.replies(5)
