@@ -119,6 +119,7 @@ Status View::read_stored(ByteView key, Value& value) {
 }
 
 Status View::read_stored(std::span<const ByteView> keys, std::span<Value> values) {
+  if (keys.size() == 1) return read_stored(keys[0], values[0]);
   if (cache_ == nullptr) return engine_.multi_get(keys, values);
   const auto known = std::make_unique<bool[]>(keys.size());
   cache_->get_many(keys, values, {known.get(), keys.size()});

@@ -227,7 +227,7 @@ void EntryTree::insert(const char* entry) {
   const EntryKey key = EntryKey::of_entry(entry);
   std::array<Node*, levels_max> path;
   Node* node = root_.load();
-  for (; node->level != 0;) {
+  while (node->level != 0) {
     path[node->level] = node;
     const size_t before = node->count_before(key);
     if (before == 0) lower_first(*node, entry);

@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from trellis_http import KEYSPACES, ServerTest, Wire, eventually, scaled, seeded_random
+from trellis_http import KEYSPACES, ServerTest, Wire, eventually, said, scaled, seeded_random
 
 MIB = 1024 * 1024
 CANARY = "/v1/raw/keys/canary"
@@ -54,14 +54,7 @@ class HostileTest(ServerTest):
         self.assertLess(self.server.rss_bytes(), self.server.rss_bytes_max(self.rss_bytes_max))
 
     def exchange(self, data):
-        """All that comes back to these bytes, after which nothing more is sent."""
-        with Wire(self.server.address) as wire:
-            if wire.send(data):
-                try:
-                    wire.socket.shutdown(socket.SHUT_WR)
-                except OSError:
-                    pass
-            return wire.rest()
+        return said(self.server.address, data)
 
     def refused(self, data, *expected):
         """One error, and the end of the connection before ours: nothing behind it was read as a

@@ -17,7 +17,8 @@ import time
 import unittest
 
 from trellis_command import SOURCE
-from trellis_http import QuietServer, ServerTest, Wire, eventually, scaled, seeded_random
+from trellis_http import (QuietServer, ServerTest, Wire, eventually, said, scaled,
+                          seeded_random)
 
 sys.path.insert(0, str(SOURCE / "tests/redis"))
 from arguments import MALFORMED  # noqa: E402
@@ -40,17 +41,6 @@ def peak_bytes(server):
     """The most memory that it ever had."""
     status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
     return int(re.search(r"^VmHWM:\s+(\d+) kB$", status, re.M)[1]) * 1024
-
-
-def said(address, data):
-    """All that a server says to these bytes, after which nothing more is sent."""
-    with Wire(address) as wire:
-        if wire.send(data):
-            try:
-                wire.socket.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass
-        return wire.rest()
 
 
 class HostileResp(ServerTest):

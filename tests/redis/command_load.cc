@@ -225,6 +225,9 @@ CommandLoad::CommandLoad() {
   model_ = model_stack_->connect();
 }
 
+// More answers than anyone waits for.
+constexpr uint64_t lane_ended = uint64_t{1} << 32;
+
 void CommandLoad::run_lane(RedisClient& client, size_t lane, uint64_t seed) {
   Draw draw(*this, lane, seed);
   said_[lane].clear();
@@ -243,12 +246,20 @@ void CommandLoad::run_lane(RedisClient& client, size_t lane, uint64_t seed) {
       for (size_t end = at + said_[lane][i].commands.size(); at < end; at++) {
         if (at < replies.size() && is_answer(replies[at])) continue;
         failures_[lane] = at < replies.size() ? replies[at] : "gone";
+        answers_ += lane_ended;
+        answers_.notify_all();
         return;
       }
       answered_[lane]++;
+      answers_++;
+      answers_.notify_all();
       acknowledged_[lane].push_back({std::chrono::steady_clock::now(), answered_[lane]});
     }
   }
+}
+
+void CommandLoad::wait_for_answers(uint64_t wanted) const {
+  for (uint64_t seen = answers_; seen < wanted; seen = answers_) answers_.wait(seen);
 }
 
 uint64_t CommandLoad::acknowledged_total() const {

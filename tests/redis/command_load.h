@@ -30,6 +30,10 @@ class CommandLoad {
   // Says operations until the server is gone or answers with an error of its own, which stays in
   // failure(lane). One thread per lane.
   void run_lane(RedisClient& client, size_t lane, uint64_t seed);
+  // Any thread: how many answers there were, in all lanes and runs, and until there are so many. A
+  // lane that ends keeps nobody waiting.
+  uint64_t answers() const { return answers_; }
+  void wait_for_answers(uint64_t wanted) const;
 
   struct Acknowledged {
     Time time;
@@ -64,6 +68,7 @@ class CommandLoad {
   std::array<std::vector<Operation>, lanes> said_;
   std::array<std::vector<Acknowledged>, lanes> acknowledged_;
   std::array<std::atomic<uint64_t>, lanes> answered_{};
+  std::atomic<uint64_t> answers_{0};
   std::array<Bytes, lanes> failures_;
 };
 

@@ -80,14 +80,15 @@ TEST(RedisKill9, NothingAcknowledgedIsMissing) {
     {
       const char* const durabilities[] = {"always", "everysec", "off"};
       ServerProcess server(data, durabilities[random.below(3)]);
+      // So that kills come in the middle of writing, of starting to, of neither.
+      const uint64_t answers = load.answers() + random.below(4'000);
       std::vector<std::thread> threads;
       for (size_t lane = 0; lane < CommandLoad::lanes; lane++)
         threads.emplace_back([&, lane, seed = random.next()] {
           SocketClient client(server.port());
           load.run_lane(client, lane, seed);
         });
-      // So that kills come in the middle of writing, of flushing, of starting to.
-      std::this_thread::sleep_for(std::chrono::microseconds(random.below(600'000)));
+      load.wait_for_answers(answers);
       server.kill();
       for (std::thread& thread : threads) thread.join();
     }
