@@ -1,5 +1,6 @@
 #include "net/event_loop.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <exception>
@@ -12,6 +13,9 @@ namespace trellis {
 namespace {
 
 constexpr int polls_in_a_row_max = 16;
+constexpr size_t few_ready = 12;
+constexpr auto yield_time_max = std::chrono::microseconds(500);
+constexpr uint32_t turns_without_yield = 256;
 
 void run_all(const std::vector<std::function<void()>>& functions) {
   for (const std::function<void()>& function : functions) {
@@ -138,11 +142,35 @@ void EventLoop::poll_later() {
                      });
 }
 
+// How many more are ready now.
+size_t EventLoop::look() {
+  const int count = epoll_wait(poller_.native_handle(), ready_.data() + ready_count_,
+                               static_cast<int>(ready_.size() - ready_count_), 0);
+  return count > 0 ? static_cast<size_t>(count) : 0;
+}
+
+// A turn for few costs almost what a turn for many does, and where clients share our cores, those
+// who would make them many may wait for this one: they go first. Not where it is somebody else who
+// then keeps it for long.
+void EventLoop::wait_for_more() {
+  if (ready_count_ >= std::min(few_ready, members_.size())) return;
+  if (turns_until_yield_ > 0) {
+    --turns_until_yield_;
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  std::this_thread::yield();
+  if (std::chrono::steady_clock::now() - start > yield_time_max)
+    turns_until_yield_ = turns_without_yield;
+  ready_count_ += look();
+}
+
 // One turn: tells all that are ready, then ends it. False if it is not worth to look again at once.
 bool EventLoop::poll() {
-  const int count = epoll_wait(poller_.native_handle(), ready_.data(), ready_.size(), 0);
-  if (count <= 0) return false;
-  ready_count_ = static_cast<size_t>(count);
+  ready_count_ = look();
+  if (ready_count_ == 0) return false;
+  wait_for_more();
+  const size_t count = ready_count_;
   for (size_t i = 0; i < ready_count_; ++i) {
     auto* const member = static_cast<LoopMember*>(ready_[i].data.ptr);
     if (member != nullptr) member->ready(ready_[i].events);

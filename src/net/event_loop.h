@@ -79,6 +79,8 @@ class EventLoop {
  private:
   void run();
   void poll_later();
+  size_t look();
+  void wait_for_more();
   bool poll();
   void end_turn();
   void sweep_later();
@@ -94,6 +96,7 @@ class EventLoop {
   boost::asio::posix::stream_descriptor poller_;
   std::array<epoll_event, 512> ready_;
   size_t ready_count_ = 0;  // while they are told
+  uint32_t turns_until_yield_ = 0;
   std::thread thread_;
 };
 
