@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/duration.h"
+#include "base/machine_memory.h"
 
 namespace trellis {
 namespace {
@@ -29,7 +30,15 @@ constexpr std::string_view log_format_words[] = {"text", "json"};
 constexpr std::string_view auth_words[] = {"loopback", "required"};
 constexpr std::string_view unix_access_words[] = {"owner", "group", "all"};
 
-constexpr SettingSpec specs_of_server[] = {
+// A quarter of what there is: the store is what the machine is for, and the system's own cache of
+// files needs a part too.
+std::string_view default_cache_text() {
+  static const std::string text =
+      fmt::format("{}MiB", std::max<uint64_t>(machine_memory_bytes() / 4 >> 20, 64));
+  return text;
+}
+
+const SettingSpec specs_of_server[] = {
     {.name = "config",
      .kind = SettingKind::path,
      .default_text = "trellis.toml",
@@ -52,9 +61,9 @@ constexpr SettingSpec specs_of_server[] = {
      .words = durability_words},
     {.name = "cache-bytes",
      .kind = SettingKind::size,
-     .default_text = "1GiB",
+     .default_text = default_cache_text(),
      .help = "Memory of the store: what was read from disk, indexes, filters, and what is not yet "
-             "in tables",
+             "in tables; unless set, a quarter of the machine's",
      .min = 8 << 20},
     {.name = "disk-reserve-bytes",
      .kind = SettingKind::size,

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "base/bytes.h"
+#include "base/machine_memory.h"
 #include "base/random.h"
 
 namespace trellis {
@@ -58,7 +60,8 @@ TEST_F(SettingsTest, Defaults) {
   EXPECT_EQ(settings->data, "./trellis-data");
   EXPECT_EQ(settings->engine, EngineChoice::rocksdb);
   EXPECT_EQ(settings->durability, DurabilityChoice::everysec);
-  EXPECT_EQ(settings->cache_bytes, 1u << 30);
+  const uint64_t cache_mib = std::max<uint64_t>(machine_memory_bytes() / 4 >> 20, 64);
+  EXPECT_EQ(settings->cache_bytes, cache_mib << 20);
   EXPECT_EQ(settings->resp_tls, Endpoint());
   EXPECT_EQ(settings->resp_unix, "");
   EXPECT_EQ(settings->resp_clients_max, 10'000u);
@@ -80,26 +83,28 @@ TEST_F(SettingsTest, Defaults) {
             "data = \"./trellis-data\"  # default\n"
             "engine = \"rocksdb\"  # default\n"
             "durability = \"everysec\"  # default\n"
-            "cache-bytes = \"1GiB\"  # default\n"
-            "disk-reserve-bytes = \"1GiB\"  # default\n"
-            "resp = \"127.0.0.1:7379\"  # default\n"
-            "resp-tls = \"\"  # default\n"
-            "resp-unix = \"\"  # default\n"
-            "resp-unix-access = \"owner\"  # default\n"
-            "resp-clients-max = \"10000\"  # default\n"
-            "resp-command-bytes = \"64MiB\"  # default\n"
-            "resp-memory-bytes = \"512MiB\"  # default\n"
-            "resp-idle-timeout = \"0s\"  # default\n"
-            "resp-send-timeout = \"1m\"  # default\n"
-            "http = \"127.0.0.1:7380\"  # default\n"
-            "auth = \"loopback\"  # default\n"
-            "admin-token-file = \"\"  # default\n"
-            "tls-cert = \"\"  # default\n"
-            "tls-key = \"\"  # default\n"
-            "archive-retention = \"7d\"  # default\n"
-            "gc-life-time = \"1m\"  # default\n"
-            "log-level = \"info\"  # default\n"
-            "log-format = \"text\"  # default\n");
+            "cache-bytes = \"" +
+                std::to_string(cache_mib) +
+                "MiB\"  # default\n"
+                "disk-reserve-bytes = \"1GiB\"  # default\n"
+                "resp = \"127.0.0.1:7379\"  # default\n"
+                "resp-tls = \"\"  # default\n"
+                "resp-unix = \"\"  # default\n"
+                "resp-unix-access = \"owner\"  # default\n"
+                "resp-clients-max = \"10000\"  # default\n"
+                "resp-command-bytes = \"64MiB\"  # default\n"
+                "resp-memory-bytes = \"512MiB\"  # default\n"
+                "resp-idle-timeout = \"0s\"  # default\n"
+                "resp-send-timeout = \"1m\"  # default\n"
+                "http = \"127.0.0.1:7380\"  # default\n"
+                "auth = \"loopback\"  # default\n"
+                "admin-token-file = \"\"  # default\n"
+                "tls-cert = \"\"  # default\n"
+                "tls-key = \"\"  # default\n"
+                "archive-retention = \"7d\"  # default\n"
+                "gc-life-time = \"1m\"  # default\n"
+                "log-level = \"info\"  # default\n"
+                "log-format = \"text\"  # default\n");
 }
 
 // The numbers behind words are the enums' own: a word in the wrong place would show here.

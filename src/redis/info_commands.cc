@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/machine_memory.h"
 #include "codec/counter_value.h"
 #include "redis/call.h"
 #include "redis/number_text.h"

@@ -15,11 +15,6 @@ uint64_t process_rss_bytes() {
   return resident_pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-uint64_t machine_memory_bytes() {
-  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
 CpuSeconds process_cpu() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);

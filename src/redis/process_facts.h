@@ -11,7 +11,6 @@ struct CpuSeconds {
 };
 
 uint64_t process_rss_bytes();
-uint64_t machine_memory_bytes();
 CpuSeconds process_cpu();
 
 }  // namespace trellis
