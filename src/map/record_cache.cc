@@ -136,7 +136,8 @@ class RecordCache::Shard {
     for (size_t i = 0; i < slots_.size();) {
       const Record* const record = slots_[i].record;
       const bool goes =
-          record != nullptr && record->key() >= begin && (end.empty() || record->key() < end);
+          record != nullptr && (!is_kind_held(record->key()) ||
+                                (record->key() >= begin && (end.empty() || record->key() < end)));
       if (goes)
         erase(&slots_[i]);  // which may move another one here
       else
@@ -278,6 +279,11 @@ void RecordCache::put_read(ByteView key, const Value& value) {
 }
 void RecordCache::put_written(ByteView key, std::optional<ByteView> value) {
   store(key, value, false);
+}
+
+void RecordCache::put_page(ByteView name, ByteView page) {
+  const uint64_t hash = std::hash<ByteView>{}(name);
+  shard(hash).put(hash, name, page, true);
 }
 
 void RecordCache::forget(ByteView key) {

@@ -42,7 +42,12 @@ class RecordCache {
   void put_written(ByteView key, std::optional<ByteView> value);
   void forget(ByteView key);
   // Looks at everything: for removals of whole intervals, which are rare. An empty end: all behind.
+  // Forgets all pages too.
   void forget_range(ByteView begin, ByteView end);
+
+  // Pages of scans, under names that are no keys: see map/scan_pages.h.
+  bool get_page(ByteView name, Value& page) { return get(name, page); }
+  void put_page(ByteView name, ByteView page);
 
   struct Figures {
     uint64_t hits = 0;

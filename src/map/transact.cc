@@ -11,6 +11,7 @@
 #include "codec/pretty_key.h"
 #include "map/latches.h"
 #include "map/record_cache.h"
+#include "map/scan_pages.h"
 
 namespace trellis {
 namespace {
@@ -259,6 +260,7 @@ Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
   ScanRequest asked = request;
   asked.want_evidence = way_ == Way::expecting;
   if (!overlays(request.begin, request.end)) {
+    if (cache_ != nullptr) return scan_through(*cache_, engine_, asked, visit);
     TRY_ASSIGN(ScanPage page, engine_.scan(asked, visit));
     TRY(expect_page(asked, page));
     return page;
@@ -394,7 +396,12 @@ void View::build_commit(Commit& commit) {
 void View::settle_cache(bool committed) const {
   if (cache_ == nullptr) return;
   for (const auto& [begin, end] : ranges_) cache_->forget_range(begin, end);
+  ByteView last_collection;
   for (const auto& [key, buffered] : points_) {
+    const ByteView collection = collection_of(key);
+    if (collection != last_collection && !collection.empty())
+      cache_->forget(scan_page_name(collection));
+    last_collection = collection;
     if (!RecordCache::holds(key)) continue;
     if (committed)
       cache_->put_written(key, buffered.value);

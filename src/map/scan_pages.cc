@@ -1,0 +1,116 @@
+#include "map/scan_pages.h"
+
+#include <cstring>
+#include <utility>
+
+namespace trellis {
+namespace {
+
+constexpr char page_mark = 'p';  // no record that is cached begins so
+constexpr size_t page_bytes_max = 32 * 1024;
+void append_number(Bytes& out, size_t number) {
+  const auto stored = static_cast<uint32_t>(number);
+  out.append(reinterpret_cast<const char*>(&stored), sizeof(stored));
+}
+void append_text(Bytes& out, ByteView text) {
+  append_number(out, text.size());
+  out.append(text);
+}
+ByteView take_text(ByteView& from) {
+  uint32_t size = 0;
+  std::memcpy(&size, from.data(), sizeof(size));
+  const ByteView text = from.substr(sizeof(size), size);
+  from.remove_prefix(sizeof(size) + size);
+  return text;
+}
+bool take_flag(ByteView& from) {
+  const bool flag = from[0] != 0;
+  from.remove_prefix(1);
+  return flag;
+}
+
+Bytes described(const ScanRequest& request) {
+  Bytes out;
+  out.push_back(request.reverse ? 1 : 0);
+  append_number(out, request.entries_max);
+  append_number(out, request.bytes_max);
+  append_text(out, request.begin);
+  append_text(out, request.end);
+  return out;
+}
+
+ScanPage replay(ByteView page, bool reverse, ScanVisitor visit) {
+  ScanPage replayed;
+  const bool has_resume = take_flag(page);
+  const ByteView resume = take_text(page);
+  while (!page.empty()) {
+    const ByteView key = take_text(page);
+    const ByteView value = take_text(page);
+    replayed.entries++;
+    if (visit(key, value) == Visit::go_on) continue;
+    replayed.resume = reverse ? Bytes(key) : successor(key);
+    return replayed;
+  }
+  if (has_resume) replayed.resume = Bytes(resume);
+  return replayed;
+}
+
+}  // namespace
+
+// 'x' keyspace 'd' table namespace, size and bytes of the key, version: codec/redis_keys.h.
+ByteView collection_of(ByteView key) {
+  constexpr size_t model_offset = 4;
+  constexpr size_t table_offset = 5;
+  constexpr size_t namespace_offset = 6;
+  if (key.size() <= namespace_offset || key[0] != 'x' || key[model_offset] != 'd') return {};
+  if (key[table_offset] == 'm') return {};
+  const size_t size_offset = namespace_offset + 1 + static_cast<uint8_t>(key[namespace_offset]);
+  if (size_offset + 4 > key.size()) return {};
+  const size_t size = size_offset + 4 + load_be(key.data() + size_offset, 4) + 8;
+  return size <= key.size() ? key.substr(0, size) : ByteView();
+}
+
+Bytes scan_page_name(ByteView collection) {
+  Bytes name;
+  name.reserve(collection.size() + 1);
+  name.push_back(page_mark);
+  name.append(collection);
+  return name;
+}
+
+Result<ScanPage> scan_through(RecordCache& cache, Engine& engine, const ScanRequest& request,
+                              ScanVisitor visit) {
+  const ByteView collection = collection_of(request.begin);
+  const bool is_of_one = !collection.empty() && (request.end.starts_with(collection) ||
+                                                 request.end == prefix_end(collection));
+  if (!is_of_one) return engine.scan(request, visit);
+  const Bytes name = scan_page_name(collection);
+  Bytes kept = described(request);
+  Value known;
+  const bool is_asked_again = cache.get_page(name, known) && known.bytes().starts_with(kept);
+  if (is_asked_again) {
+    ByteView rest = known.bytes().substr(kept.size());
+    if (take_flag(rest)) return replay(rest, request.reverse, visit);
+  }
+  kept.push_back(is_asked_again ? 1 : 0);
+  if (!is_asked_again) {
+    cache.put_page(name, kept);
+    return engine.scan(request, visit);
+  }
+  Bytes entries;
+  TRY_ASSIGN(ScanPage page, engine.scan(request, [&](ByteView key, ByteView value) {
+    if (entries.size() < page_bytes_max) {
+      append_text(entries, key);
+      append_text(entries, value);
+    }
+    return visit(key, value);
+  }));
+  if (entries.size() >= page_bytes_max) return page;
+  kept.push_back(page.resume ? 1 : 0);
+  append_text(kept, page.resume ? ByteView(*page.resume) : ByteView());
+  kept.append(entries);
+  cache.put_page(name, kept);
+  return page;
+}
+
+}  // namespace trellis
