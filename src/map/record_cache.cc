@@ -1,6 +1,7 @@
 #include "map/record_cache.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -223,7 +224,10 @@ class RecordCache::Shard {
   uint64_t misses_ = 0;
 };
 
-RecordCache::RecordCache(size_t bytes_max) : shards_(std::make_unique<Shard[]>(shards)) {
+RecordCache::RecordCache(size_t bytes_max)
+    : shards_(std::make_unique<Shard[]>(shards)),
+      asked_places_(std::clamp<size_t>(std::bit_floor(bytes_max / 1024), 64, 1 << 20)),
+      asked_(std::make_unique<std::atomic<uint64_t>[]>(asked_places_)) {
   for (size_t i = 0; i < shards; i++) shards_[i].set_bytes_max(bytes_max / shards);
 }
 
@@ -284,6 +288,14 @@ void RecordCache::put_written(ByteView key, std::optional<ByteView> value) {
 void RecordCache::put_page(ByteView name, ByteView page) {
   const uint64_t hash = std::hash<ByteView>{}(name);
   shard(hash).put(hash, name, page, true);
+}
+
+bool RecordCache::asked_before(ByteView request) {
+  const uint64_t hash = std::hash<ByteView>{}(request) | 1;  // 0: nothing
+  std::atomic<uint64_t>& place = asked_[(hash >> 1) % asked_places_];
+  const bool is_same = place.load(std::memory_order_relaxed) == hash;
+  place.store(is_same ? 0 : hash, std::memory_order_relaxed);
+  return is_same;
 }
 
 void RecordCache::forget(ByteView key) {

@@ -48,6 +48,8 @@ class RecordCache {
   // Pages of scans, under names that are no keys: see map/scan_pages.h.
   bool get_page(ByteView name, Value& page) { return get(name, page); }
   void put_page(ByteView name, ByteView page);
+  // Whether this was asked before; then it is as if it never was. May forget what others ask.
+  bool asked_before(ByteView request);
 
   struct Figures {
     uint64_t hits = 0;
@@ -68,6 +70,8 @@ class RecordCache {
 
   static constexpr size_t shards = 64;
   std::unique_ptr<Shard[]> shards_;
+  const size_t asked_places_;
+  std::unique_ptr<std::atomic<uint64_t>[]> asked_;  // hashes, each in its place
 };
 
 }  // namespace trellis

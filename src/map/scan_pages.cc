@@ -87,16 +87,9 @@ Result<ScanPage> scan_through(RecordCache& cache, Engine& engine, const ScanRequ
   const Bytes name = scan_page_name(collection);
   Bytes kept = described(request);
   Value known;
-  const bool is_asked_again = cache.get_page(name, known) && known.bytes().starts_with(kept);
-  if (is_asked_again) {
-    ByteView rest = known.bytes().substr(kept.size());
-    if (take_flag(rest)) return replay(rest, request.reverse, visit);
-  }
-  kept.push_back(is_asked_again ? 1 : 0);
-  if (!is_asked_again) {
-    cache.put_page(name, kept);
-    return engine.scan(request, visit);
-  }
+  if (cache.get_page(name, known) && known.bytes().starts_with(kept))
+    return replay(known.bytes().substr(kept.size()), request.reverse, visit);
+  if (!cache.asked_before(kept)) return engine.scan(request, visit);
   Bytes entries;
   TRY_ASSIGN(ScanPage page, engine.scan(request, [&](ByteView key, ByteView value) {
     if (entries.size() < page_bytes_max) {

@@ -1,10 +1,35 @@
 #include "rocksdb_engine/batched_read.h"
 
+#include <memory>
+
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "rocksdb_engine/rocksdb_status.h"
 #include "rocksdb_engine/slice_pin.h"
 
 namespace trellis {
+namespace {
+
+constexpr size_t run_keys_min = 8;  // for fewer an iterator costs more
+constexpr size_t number_bytes = 8;
+
+uint64_t number_of(const rocksdb::Slice& key) {
+  return load_be(key.data() + key.size() - number_bytes, number_bytes);
+}
+
+// Whether each key is the one before it plus one, as the elements of a list are.
+bool are_numbered_in_order(std::span<const rocksdb::Slice> keys) {
+  if (keys.size() < run_keys_min || keys[0].size() < number_bytes) return false;
+  const ByteView prefix = to_view(keys[0]).substr(0, keys[0].size() - number_bytes);
+  const uint64_t first = number_of(keys[0]);
+  for (size_t i = 1; i < keys.size(); i++)
+    if (keys[i].size() != keys[0].size() || number_of(keys[i]) != first + i ||
+        !to_view(keys[i]).starts_with(prefix))
+      return false;
+  return true;
+}
+
+}  // namespace
 
 BatchedRead& BatchedRead::of_this_thread() {
   static thread_local BatchedRead read;
@@ -23,6 +48,7 @@ Status BatchedRead::read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& famil
   const size_t count = keys_.size();
   ASSERT(count == values.size());
   if (count == 0) return {};
+  if (are_numbered_in_order(keys_)) return read_in_order(db, family, values);
   if (slices_.size() < count) {
     slices_ = std::vector<rocksdb::PinnableSlice>(count);
     statuses_ = std::vector<rocksdb::Status>(count);
@@ -47,6 +73,30 @@ Status BatchedRead::read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& famil
   if (failed == nullptr) return {};
   for (Value& value : values) value.set_absent();
   return read_error(*failed);
+}
+
+// A step of an iterator is several times cheaper than a search.
+Status BatchedRead::read_in_order(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
+                                  std::span<Value> values) {
+  const Bytes behind = successor(to_view(keys_.back()));
+  const rocksdb::Slice end = to_slice(behind);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &end;
+  const std::unique_ptr<rocksdb::Iterator> at(db.NewIterator(options, &family));
+  size_t next = 0;
+  for (at->Seek(keys_.front()); at->Valid(); at->Next()) {
+    while (next < keys_.size() && keys_[next].compare(at->key()) < 0) values[next++].set_absent();
+    if (next == keys_.size() || keys_[next] != at->key()) continue;
+    SlicePin& pin = values[next].pin<SlicePin>();
+    pin.skip = 0;
+    pin.slice.Reset();
+    pin.slice.PinSelf(at->value());
+    values[next++].set_found({pin.data(), pin.size()});
+  }
+  while (next < keys_.size()) values[next++].set_absent();
+  if (at->status().ok()) return {};
+  for (Value& value : values) value.set_absent();
+  return read_error(at->status());
 }
 
 }  // namespace trellis

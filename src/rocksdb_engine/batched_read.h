@@ -1,5 +1,5 @@
-// One RocksDB MultiGet into the pins of many Values. MultiGet on one column family reads everything
-// at one sequence number, so all keys are seen at one instant without a snapshot.
+// One RocksDB MultiGet, or walk where keys are numbered, into the pins of many Values. Either reads
+// everything at one sequence number, so all keys are seen at one instant without a snapshot.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -28,6 +28,8 @@ class BatchedRead {
 
  private:
   Status read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
+  Status read_in_order(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
+                       std::span<Value> values);
 
   std::vector<rocksdb::Slice> keys_;
   std::vector<rocksdb::PinnableSlice> slices_;
