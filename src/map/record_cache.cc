@@ -111,7 +111,7 @@ class RecordCache::Shard {
   void put(uint64_t hash, ByteView key, std::optional<ByteView> value, bool is_new_welcome) {
     const std::lock_guard lock(mutex_);
     Slot* const slot = slot_of(hash, key);
-    if (slot == nullptr && !is_new_welcome) return;
+    if (slot == nullptr && !is_new_welcome && used_bytes() > bytes_max_ / 4 * 3) return;
     Record* const record = Record::make(key, value);
     bytes_ += record->size();
     if (slot != nullptr) {
@@ -282,6 +282,8 @@ void RecordCache::put_read(ByteView key, const Value& value) {
   store(key, value.found() ? std::optional(value.bytes()) : std::nullopt, true);
 }
 void RecordCache::put_written(ByteView key, std::optional<ByteView> value) {
+  // What was popped from a queue is not asked for again.
+  if (!value && key[kind_bytes - 1] == 's') return forget(key);
   store(key, value, false);
 }
 

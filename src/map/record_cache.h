@@ -38,7 +38,8 @@ class RecordCache {
   void get_many(std::span<const ByteView> keys, std::span<Value> values, std::span<bool> known);
   // REQUIRES of all three: holds(key), and the caller has its latch (to put what it read, shared).
   void put_read(ByteView key, const Value& value);
-  // Changes what is in it. Absent: the record was removed.
+  // Changes what is in it; what is not is put in while there is plenty of room, for it may be read
+  // soon. Absent: the record was removed.
   void put_written(ByteView key, std::optional<ByteView> value);
   void forget(ByteView key);
   // Looks at everything: for removals of whole intervals, which are rare. An empty end: all behind.

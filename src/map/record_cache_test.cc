@@ -43,15 +43,34 @@ TEST(RecordCache, KnowsWhatWasPut) {
   EXPECT_EQ(cache.figures().records, 1u);
 }
 
-TEST(RecordCache, WhatIsWrittenChangesOnlyWhatIsKnown) {
+TEST(RecordCache, WhatIsWrittenReplacesWhatIsKnown) {
   RecordCache cache(cache_bytes);
-  cache.put_written(cached_key(1), "one");
-  EXPECT_EQ(known(cache, cached_key(1)), std::nullopt);
   put(cache, cached_key(1), "one");
   cache.put_written(cached_key(1), "two");
   EXPECT_EQ(known(cache, cached_key(1)), "found two");
   cache.put_written(cached_key(1), std::nullopt);
   EXPECT_EQ(known(cache, cached_key(1)), "absent");
+}
+
+TEST(RecordCache, WhatIsRemovedFromACollectionIsForgotten) {
+  RecordCache cache(cache_bytes);
+  const Bytes member("x\0\0\1ds0", 7);
+  put(cache, member, "one");
+  cache.put_written(member, std::nullopt);
+  EXPECT_EQ(known(cache, member), std::nullopt);
+}
+
+// What is read makes room for itself, what is only written does not.
+TEST(RecordCache, WhatIsWrittenIsPutInWhileThereIsRoom) {
+  RecordCache cache(cache_bytes);
+  cache.put_written(cached_key(0), "zero");
+  EXPECT_EQ(known(cache, cached_key(0)), "found zero");
+  constexpr uint64_t many = 10'000;
+  const Bytes value(100, 'v');
+  for (uint64_t i = 1; i < many; i++) cache.put_written(cached_key(i), value);
+  EXPECT_GT(cache.figures().bytes, cache_bytes / 2);
+  EXPECT_LT(cache.figures().bytes, cache_bytes / 10 * 9);
+  EXPECT_EQ(known(cache, cached_key(0)), "found zero");
 }
 
 TEST(RecordCache, HoldsOnlyRecordsOfRedisKeys) {
