@@ -37,7 +37,8 @@ BatchedRead& BatchedRead::of_this_thread() {
 }
 
 Status BatchedRead::read(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
-                         std::span<Value> values) {
+                         std::span<Value> values, const rocksdb::Snapshot* snapshot) {
+  options_.snapshot = snapshot;
   Status status = read_all(db, family, values);
   if (keys_.capacity() > batched_keys_kept) *this = BatchedRead();
   return status;
@@ -53,8 +54,7 @@ Status BatchedRead::read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& famil
     slices_ = std::vector<rocksdb::PinnableSlice>(count);
     statuses_ = std::vector<rocksdb::Status>(count);
   }
-  static const rocksdb::ReadOptions options;
-  db.MultiGet(options, &family, count, keys_.data(), slices_.data(), statuses_.data(),
+  db.MultiGet(options_, &family, count, keys_.data(), slices_.data(), statuses_.data(),
               /*sorted_input=*/false);
   const rocksdb::Status* failed = nullptr;
   for (size_t i = 0; i < count; i++) {
@@ -80,7 +80,7 @@ Status BatchedRead::read_in_order(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& 
                                   std::span<Value> values) {
   const Bytes behind = successor(to_view(keys_.back()));
   const rocksdb::Slice end = to_slice(behind);
-  rocksdb::ReadOptions options;
+  rocksdb::ReadOptions options = options_;
   options.iterate_upper_bound = &end;
   const std::unique_ptr<rocksdb::Iterator> at(db.NewIterator(options, &family));
   size_t next = 0;

@@ -23,13 +23,16 @@ class BatchedRead {
 
   // The caller fills keys() and then reads. Each value is found with what is stored, or absent.
   std::vector<rocksdb::Slice>& keys() { return keys_; }
-  // REQUIRES: keys().size() == values.size()
-  Status read(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
+  // At the snapshot, or now if there is none. REQUIRES: keys().size() == values.size()
+  Status read(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values,
+              const rocksdb::Snapshot* snapshot = nullptr);
 
  private:
   Status read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
   Status read_in_order(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
                        std::span<Value> values);
+
+  rocksdb::ReadOptions options_;
 
   std::vector<rocksdb::Slice> keys_;
   std::vector<rocksdb::PinnableSlice> slices_;

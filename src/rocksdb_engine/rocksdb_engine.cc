@@ -12,10 +12,10 @@
 #include "base/shared_mutex.h"
 #include "codec/counter_value.h"
 #include "codec/local_keys.h"
-#include "rocksdb_engine/batched_read.h"
 #include "rocksdb_engine/block_store.h"
 #include "rocksdb_engine/checkpoint.h"
 #include "rocksdb_engine/data_directory.h"
+#include "rocksdb_engine/parallel_reads.h"
 #include "rocksdb_engine/read_sampler.h"
 #include "rocksdb_engine/rocksdb_status.h"
 #include "rocksdb_engine/room_watch.h"
@@ -116,6 +116,7 @@ class Store final : public RocksdbEngine {
   std::mutex checkpoint_mutex_;     // one at a time: two could be of one name
   std::atomic<uint64_t> noted_{0};  // the highest sync note in the log
   ReadSampler sampler_;
+  ParallelReads reads_{db_, main_};
   WalSync wal_;
   RoomWatch room_;
   RocksdbBlockStore blocks_;
@@ -150,10 +151,7 @@ Status Store::multi_get(std::span<const ByteView> keys, std::span<Value> values)
   ASSERT(keys.size() == values.size());
   if (keys.size() == 1) return get(keys[0], values[0]);
   const ReadSampler::Sample sample(sampler_);
-  BatchedRead& batch = BatchedRead::of_this_thread();
-  batch.keys().clear();
-  for (const ByteView key : keys) batch.keys().push_back(to_slice(key));
-  return batch.read(db_, main_, values);
+  return reads_.read(keys, values);
 }
 
 Result<ScanPage> Store::scan(const ScanRequest& request, ScanVisitor visit) {

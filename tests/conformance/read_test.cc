@@ -84,6 +84,34 @@ TEST_P(ReadConformance, MultiGetInAnyOrderWithDuplicates) {
   ASSERT_OK(engine().multi_get({}, {}));
 }
 
+// As the elements of a list are: an engine may walk from one to the next.
+TEST_P(ReadConformance, MultiGetOfNumberedKeys) {
+  Random random(1);
+  for (uint64_t round = 0; round < 20; round++) {
+    std::vector<Bytes> keys;
+    std::vector<Bytes> stored;
+    const uint64_t first = 250 * round + random.below(20);  // across the borders of bytes
+    const uint64_t count = 5 + random.below(20);
+    for (uint64_t i = 0; i < count; i++) {
+      Bytes number;
+      append_be64(number, first + i);
+      keys.push_back(raw(number));
+      if (random.below(4) > 0) stored.push_back(keys.back());
+      if (random.one_in(4)) stored.push_back(keys.back() + "between");
+    }
+    put_all(stored);
+    const std::vector<ByteView> views(keys.begin(), keys.end());
+    std::vector<Value> values(keys.size());
+    ASSERT_OK(engine().multi_get(views, values));
+    for (size_t i = 0; i < keys.size(); i++) {
+      const std::optional<Bytes> expected = get(engine(), keys[i]);
+      ASSERT_EQ(values[i].found(), expected.has_value()) << quote(keys[i]);
+      if (!expected) continue;
+      ASSERT_EQ(values[i].bytes(), *expected);
+    }
+  }
+}
+
 TEST_P(ReadConformance, AValueOutlivesItsReplacement) {
   Random random(1);
   const Bytes big = random.bytes(100'000);
