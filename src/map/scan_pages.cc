@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "codec/redis_collection.h"
+
 namespace trellis {
 namespace {
 
@@ -57,19 +59,6 @@ ScanPage replay(ByteView page, bool reverse, ScanVisitor visit) {
 
 }  // namespace
 
-// 'x' keyspace 'd' table namespace, size and bytes of the key, version: codec/redis_keys.h.
-ByteView collection_of(ByteView key) {
-  constexpr size_t model_offset = 4;
-  constexpr size_t table_offset = 5;
-  constexpr size_t namespace_offset = 6;
-  if (key.size() <= namespace_offset || key[0] != 'x' || key[model_offset] != 'd') return {};
-  if (key[table_offset] == 'm') return {};
-  const size_t size_offset = namespace_offset + 1 + static_cast<uint8_t>(key[namespace_offset]);
-  if (size_offset + 4 > key.size()) return {};
-  const size_t size = size_offset + 4 + load_be(key.data() + size_offset, 4) + 8;
-  return size <= key.size() ? key.substr(0, size) : ByteView();
-}
-
 Bytes scan_page_name(ByteView collection) {
   Bytes name;
   name.reserve(collection.size() + 1);
@@ -80,10 +69,8 @@ Bytes scan_page_name(ByteView collection) {
 
 Result<ScanPage> scan_through(RecordCache& cache, Engine& engine, const ScanRequest& request,
                               ScanVisitor visit) {
-  const ByteView collection = collection_of(request.begin);
-  const bool is_of_one = !collection.empty() && (request.end.starts_with(collection) ||
-                                                 request.end == prefix_end(collection));
-  if (!is_of_one) return engine.scan(request, visit);
+  const ByteView collection = redis_collection_of(request.begin, request.end);
+  if (collection.empty()) return engine.scan(request, visit);
   const Bytes name = scan_page_name(collection);
   Bytes kept = described(request);
   Value known;

@@ -16,9 +16,7 @@
 
 namespace trellis {
 
-// The part of a key that all records of its collection share, up to the version of its life; empty
-// if the key is of no collection. What is written takes the page away that has this name.
-ByteView collection_of(ByteView key);
+// The name of the page of a collection (codec/redis_collection.h).
 Bytes scan_page_name(ByteView collection);
 
 // engine.scan, through the cache. REQUIRES: the latch of what is scanned, no own writes in it.

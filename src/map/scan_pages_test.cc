@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "codec/redis_collection.h"
 #include "codec/redis_keys.h"
 #include "engine/memory_engine.h"
 #include "map/transact.h"
@@ -59,12 +60,12 @@ class ScanPages : public testing::Test {
 
 TEST_F(ScanPages, ACollectionIsWhatSharesALife) {
   const Bytes key = member_key(1, 0, "field");
-  EXPECT_EQ(collection_of(key), member_key(1, 0, ""));
-  EXPECT_EQ(collection_of(member_key(1, 0, "")), member_key(1, 0, ""));
+  EXPECT_EQ(redis_collection_of(key), member_key(1, 0, ""));
+  EXPECT_EQ(redis_collection_of(member_key(1, 0, "")), member_key(1, 0, ""));
   for (const Bytes& other :
        {Bytes(), member_key(1, 0, "").substr(0, 12), Bytes("x\0\0\7ds\xff", 7),
         encode(RedisMetadataKey{ks, {"0", "a key that is long enough to be one"}})})
-    EXPECT_EQ(collection_of(other), "") << quote(other);
+    EXPECT_EQ(redis_collection_of(other), "") << quote(other);
 }
 
 // What was written behind the cache's back is not seen: so it was the cache that answered.
@@ -112,7 +113,7 @@ TEST_F(ScanPages, AreWhatIsStored) {
     }
     if (random.one_in(20)) {
       const Bytes begin = random_key();
-      view.remove_range(begin, prefix_end(collection_of(begin)));
+      view.remove_range(begin, prefix_end(redis_collection_of(begin)));
     }
     if (random.one_in(10)) return Error{Code::invalid, "and nothing is written"};
     return {};
@@ -120,7 +121,7 @@ TEST_F(ScanPages, AreWhatIsStored) {
   for (uint64_t round = test_rounds(20'000); round > 0; round--) {
     if (random.one_in(4)) (void)transact(write);
     const Bytes first = random.one_in(4) ? random_key() : member_key(random.below(2), 0, "");
-    const Bytes last = random.one_in(4) ? random_key() : prefix_end(collection_of(first));
+    const Bytes last = random.one_in(4) ? random_key() : prefix_end(redis_collection_of(first));
     const ScanRequest request{.begin = first,
                               .end = last,
                               .reverse = random.one_in(4),

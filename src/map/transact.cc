@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "codec/counter_value.h"
 #include "codec/pretty_key.h"
+#include "codec/redis_collection.h"
 #include "map/latches.h"
 #include "map/record_cache.h"
 #include "map/scan_pages.h"
@@ -398,7 +399,7 @@ void View::settle_cache(bool committed) const {
   for (const auto& [begin, end] : ranges_) cache_->forget_range(begin, end);
   ByteView last_collection;
   for (const auto& [key, buffered] : points_) {
-    const ByteView collection = collection_of(key);
+    const ByteView collection = redis_collection_of(key);
     if (collection != last_collection && !collection.empty())
       cache_->forget(scan_page_name(collection));
     last_collection = collection;

@@ -82,6 +82,7 @@ Status BatchedRead::read_in_order(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& 
   const rocksdb::Slice end = to_slice(behind);
   rocksdb::ReadOptions options = options_;
   options.iterate_upper_bound = &end;
+  options.total_order_seek = true;
   const std::unique_ptr<rocksdb::Iterator> at(db.NewIterator(options, &family));
   size_t next = 0;
   for (at->Seek(keys_.front()); at->Valid(); at->Next()) {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/assert.h"
+#include "codec/redis_collection.h"
 #include "engine/page_evidence.h"
 #include "rocksdb_engine/rocksdb_status.h"
 
@@ -20,6 +21,7 @@ class BoundedIterator {
                   ByteView end, bool reverse)
       : begin_(to_slice(begin)), end_(to_slice(end)), reverse_(reverse) {
     rocksdb::ReadOptions options;
+    options.total_order_seek = reverse || redis_collection_of(begin, end).empty();
     if (!begin.empty()) options.iterate_lower_bound = &begin_;
     if (!end.empty()) options.iterate_upper_bound = &end_;
     iterator_.reset(db.NewIterator(options, &family));

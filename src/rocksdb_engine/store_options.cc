@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "rocksdb_engine/collection_prefix.h"
 #include "rocksdb_engine/merge_operators.h"
 #include "rocksdb_engine/rocksdb_log.h"
 #include "rocksdb_engine/tree_memtable.h"
@@ -76,6 +77,7 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
   const size_t write_buffer_bytes = std::clamp(options.cache_bytes / 5, mib, 128 * mib);
 
   store.main = family_options(store.cache, write_buffer_bytes, 4096);
+  store.main.prefix_extractor = make_collection_prefix();
   store.main.merge_operator = make_counter_operator();
   store.main.max_successive_merges = 64;  // so that reading a busy counter folds no more than that
 
