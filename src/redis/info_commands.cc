@@ -84,10 +84,12 @@ Result<std::string> server_section(AloneCall& call) {
 
 Result<std::string> clients_section(AloneCall& call) {
   size_t clients = 0;
+  size_t held = 0;
   size_t input_bytes = 0;
   size_t output_bytes = 0;
   call.server.clients().for_each(call.session.tenant->id(), [&](const Session& session) {
     clients++;
+    held += session.is_held ? 1 : 0;
     input_bytes = std::max<size_t>(input_bytes, session.input_bytes);
     output_bytes = std::max<size_t>(output_bytes, session.output_bytes);
   });
@@ -97,7 +99,7 @@ Result<std::string> clients_section(AloneCall& call) {
       .add("maxclients", call.server.options().clients_max)
       .add("client_recent_max_input_buffer", input_bytes)
       .add("client_recent_max_output_buffer", output_bytes)
-      .add("blocked_clients", 0)
+      .add("blocked_clients", held)
       .add("tracking_clients", 0)
       .add("clients_in_timeout_table", 0)
       .text();
