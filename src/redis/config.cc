@@ -15,11 +15,12 @@ namespace {
 enum class Kind : uint8_t {
   text,
   yes_no,
-  number,     // from min to max
-  bytes,      // 100, 1k (1000), 1kb (1024), 2mb, 3gb
-  word,       // one of words
-  flags,      // some of words
-  save,       // pairs of seconds and changes
+  number,  // from min to max
+  bytes,   // 100, 1k (1000), 1kb (1024), 2mb, 3gb
+  word,    // one of words
+  flags,   // some of words
+  save,    // pairs of seconds and changes
+  percentiles,
   fixed,      // no client may change it
   of_server,  // nor this, which a setting of ours decides: words names its flag
 };
@@ -117,7 +118,7 @@ constexpr Setting settings[] = {
      .is_hidden = true},
     {"latency-monitor-threshold", "0", Kind::number, {}, 0, INT64_MAX},
     {"latency-tracking", "yes", Kind::yes_no},
-    {"latency-tracking-info-percentiles", "50 99 99.9", Kind::text},
+    {"latency-tracking-info-percentiles", "50 99 99.9", Kind::percentiles},
     {"lazyfree-lazy-eviction", "no", Kind::yes_no},
     {"lazyfree-lazy-expire", "no", Kind::yes_no},
     {"lazyfree-lazy-server-del", "no", Kind::yes_no},
@@ -270,16 +271,25 @@ std::optional<int64_t> parse_bytes(ByteView text) {
   return std::nullopt;
 }
 
-bool is_save(ByteView text) {
-  size_t words = 0;
-  for (size_t at = 0; at < text.size();) {
+std::vector<ByteView> words_of(ByteView text) {
+  std::vector<ByteView> words;
+  for (size_t at = 0; at <= text.size() && !text.empty();) {
     const size_t end = std::min(text.find(' ', at), text.size());
-    const auto number = parse_integer(text.substr(at, end - at));
-    if (end > at && (!number || *number < 0)) return false;
-    words += end > at ? 1 : 0;
+    words.push_back(text.substr(at, end - at));
     at = end + 1;
   }
-  return words % 2 == 0;
+  return words;
+}
+
+bool is_save(ByteView text) {
+  size_t numbers = 0;
+  for (const ByteView word : words_of(text)) {
+    if (word.empty()) continue;
+    const auto number = parse_integer(word);
+    if (!number || *number < 0) return false;
+    numbers++;
+  }
+  return numbers % 2 == 0;
 }
 
 bool is_one_of(std::string_view words, ByteView text) {
@@ -292,17 +302,29 @@ bool is_one_of(std::string_view words, ByteView text) {
 }
 
 bool are_some_of(std::string_view words, ByteView text) {
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    if (!is_one_of(words, text.substr(at, end - at))) return false;
-    at = end + 1;
-  }
-  return true;
+  return !text.empty() &&
+         std::ranges::all_of(words_of(text), [&](ByteView word) { return is_one_of(words, word); });
 }
 
 Error wrong_change(std::string_view name, std::string_view what) {
   return reply_with(fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}",
                                 shown(name), what));
+}
+
+// With up to six digits behind the point, and none that is not needed.
+Result<std::string> checked_percentiles(std::string_view name, ByteView text) {
+  std::string all;
+  for (const ByteView word : words_of(text)) {
+    const auto number = parse_double(word);
+    if (!number) return wrong_change(name, fmt::format("Invalid {} parameters", name));
+    if (*number < 0 || *number > 100)
+      return wrong_change(name, fmt::format("{} parameters should sit between [0.0,100.0]", name));
+    std::string digits = fmt::format("{:.6f}", *number);
+    digits.erase(digits.find_last_not_of('0') + 1);
+    if (digits.ends_with('.')) digits.pop_back();
+    all += (all.empty() ? "" : " ") + digits;
+  }
+  return all;
 }
 
 // As it is stored; or what is wrong with it. `name` may be an old one.
@@ -336,6 +358,7 @@ Result<std::string> checked(const Setting& setting, std::string_view name, ByteV
     case Kind::save:
       if (!is_save(text)) return wrong("Invalid save parameters");
       return std::string(text);
+    case Kind::percentiles: return checked_percentiles(name, text);
     case Kind::fixed: return wrong("can't set immutable config");
     case Kind::of_server:
       return wrong(

@@ -267,8 +267,10 @@ double percentile_us(const CommandFigures& figures, double percent) {
 
 Result<std::string> latencystats_section(AloneCall& call) {
   Lines lines("Latencystats");
-  const std::string wanted =
-      call.server.config().value(call.session.tenant->id(), "latency-tracking-info-percentiles");
+  const RedisConfig& config = call.server.config();
+  const KeyspaceId keyspace = call.session.tenant->id();
+  if (config.value(keyspace, "latency-tracking") == "no") return lines.text();
+  const std::string wanted = config.value(keyspace, "latency-tracking-info-percentiles");
   for (const auto& [name, of] : by_name(call)) {
     if (of.calls == 0) continue;
     std::string text;

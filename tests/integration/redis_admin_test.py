@@ -144,6 +144,7 @@ class Admin(TrellisTest):
             others = [self.client(server.resp) for _ in range(6)]
             ids = [other.say("CLIENT", "ID") for other in others]
             self.assertEqual(len(me.clients()), 7)
+            self.assertRegex(me.say("CLIENT", "INFO"), " qbuf=26 ")  # with what is being run
             self.assertEqual(me.say("CLIENT", "KILL", "ID", str(ids[0])), 1)
             self.assertTrue(others[0].is_closed())
             self.assertEqual(me.say("CLIENT", "KILL", "TYPE", "normal"), 5)
@@ -156,6 +157,8 @@ class Admin(TrellisTest):
             for number, other in enumerate(others):
                 other.send(b"GET k%d\r\nSET k%d v\r\nGET k%d\r\n" % ((number,) * 3))
                 self.assertEqual(other.replies(1), [b"$-1\r\n"])
+            while int(me.info("clients")["blocked_clients"]) < len(others):
+                pass
             timer = threading.Timer(0.2, lambda: me.say("CLIENT", "UNPAUSE"))
             timer.start()
             for other in others:
@@ -219,8 +222,9 @@ class Admin(TrellisTest):
             for address in (server.resp, redis.text):
                 client = self.client(address)
                 client.say("CLIENT", "SETNAME", "me")
-                client.say("CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "9")
+                client.say("CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "10")
                 client.say("SLOWLOG", "RESET")
+                client.say("CONFIG", "SET", "hz", "11", "MasterAuth", "", "requirepass", "")
                 client.say("SET", "x" * 128, "y" * 129)
                 client.say("DEL", *map(str, range(31)))
                 client.say("DEL", *map(str, range(32)))
