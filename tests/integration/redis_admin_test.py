@@ -165,7 +165,10 @@ class Admin(TrellisTest):
                 self.assertEqual(other.replies(2), [b"+OK\r\n", b"$1\r\nv\r\n"])
             timer.join()
             self.assertGreaterEqual(time.monotonic() - began, 0.2)
-            # It also ends by itself.
+            # What is refused whenever it comes does not wait. It also ends by itself.
+            self.assertEqual(me.say("CLIENT", "PAUSE", "600000", "WRITE"), "OK")
+            self.assertRegex(others[0].say("SET", "a"), "^ERR wrong number of arguments ")
+            self.assertEqual(me.say("CLIENT", "UNPAUSE"), "OK")
             self.assertEqual(me.say("CLIENT", "PAUSE", "150", "ALL"), "OK")
             began = time.monotonic()
             self.assertEqual(me.say("SET", "a", "1"), "OK")
