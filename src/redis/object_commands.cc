@@ -126,20 +126,23 @@ Status encoding(Call& call) {
   return {};
 }
 
-Status frequency(Call& call) {
+// Redis keeps either, by its policy, and refuses to tell the other. Here neither is kept: a key is
+// as one that is new.
+Status use_of_key(Call& call, bool by_frequency) {
   TRY_ASSIGN(const Key* const key, open_object(call));
   if (!key->exists()) return {};
-  return reply_with(
-      "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that "
-      "when switching between policies at runtime LRU and LFU data will take some time to adjust.");
-}
-
-// Not kept: as if it was just used.
-Status idle_time(Call& call) {
-  TRY_ASSIGN(const Key* const key, open_object(call));
-  if (key->exists()) call.reply.integer(0);
+  const bool keeps_frequency =
+      call.server.config().value(call.session.tenant->id(), "maxmemory-policy").ends_with("-lfu");
+  if (by_frequency != keeps_frequency)
+    return reply_with(fmt::format(
+        "ERR An LFU maxmemory policy is {} not tracked. Please note that when switching between "
+        "policies at runtime LRU and LFU data will take some time to adjust.",
+        by_frequency ? "not selected, access frequency" : "selected, idle time"));
+  call.reply.integer(0);
   return {};
 }
+Status frequency(Call& call) { return use_of_key(call, true); }
+Status idle_time(Call& call) { return use_of_key(call, false); }
 
 Status references(Call& call) {
   TRY_ASSIGN(const Key* const key, open_object(call));
