@@ -6,6 +6,7 @@
 #include <set>
 
 #include "redis/call.h"
+#include "redis/command_facts.h"
 #include "redis/glob.h"
 #include "redis/number_text.h"
 
@@ -269,16 +270,6 @@ std::optional<int64_t> parse_bytes(ByteView text) {
     if (number && equals_word(text.substr(digits), unit.name) && *number <= INT64_MAX / unit.bytes)
       return *number * unit.bytes;
   return std::nullopt;
-}
-
-std::vector<ByteView> words_of(ByteView text) {
-  std::vector<ByteView> words;
-  for (size_t at = 0; at <= text.size() && !text.empty();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
 }
 
 bool is_save(ByteView text) {
