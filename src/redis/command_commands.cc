@@ -5,6 +5,7 @@
 
 #include "redis/call.h"
 #include "redis/command_facts.h"
+#include "redis/command_syntax.h"
 #include "redis/glob.h"
 #include "redis/help.h"
 
@@ -109,15 +110,64 @@ void reply_info(Reply& reply, const Command& command) {
   for (const Command& sub : command.subcommands) reply_info(reply, sub);
 }
 
+// Which of the command's key specs an argument is of, if it is of one.
+std::optional<size_t> spec_of(const Argument& argument, size_t specs, size_t& keys_before) {
+  if (argument.type == "key" && specs > 0)
+    return argument.token.empty() ? std::min(keys_before++, specs - 1) : specs - 1;
+  if (argument.type == "pattern" && specs > 1) return 1;
+  return std::nullopt;
+}
+
+void reply_arguments(Reply& reply, const std::vector<Argument>& arguments, size_t specs,
+                     size_t& keys_before) {
+  const auto add_text = [&](std::string_view name, std::string_view value) {
+    reply.bulk(name);
+    reply.bulk(value);
+    return 1;
+  };
+  reply.array(arguments.size());
+  for (const Argument& argument : arguments) {
+    const size_t mark = reply.mark();
+    int pairs = add_text("name", argument.name) + add_text("type", argument.type);
+    if (const auto spec = spec_of(argument, specs, keys_before)) {
+      reply.bulk("key_spec_index");
+      reply.integer(static_cast<int64_t>(*spec));
+      pairs++;
+    }
+    if (!argument.token.empty()) pairs += add_text("token", argument.token);
+    std::vector<std::string_view> flags;
+    if (argument.is_optional) flags.push_back("optional");
+    if (argument.is_multiple) flags.push_back("multiple");
+    if (argument.repeats_token) flags.push_back("multiple_token");
+    if (!flags.empty()) {
+      reply.bulk("flags");
+      reply_names(reply, flags);
+      pairs++;
+    }
+    if (!argument.arguments.empty()) {
+      reply.bulk("arguments");
+      reply_arguments(reply, argument.arguments, specs, keys_before);
+      pairs++;
+    }
+    reply.insert_map(mark, static_cast<size_t>(pairs));
+  }
+}
+
 void reply_docs(Reply& reply, const Command& command) {
   reply.bulk(full_name(command));
-  reply.map(command.subcommands.empty() ? 3 : 4);
+  const std::vector<Argument> arguments = parse_syntax(syntax_of(command));
+  reply.map(3 + (arguments.empty() ? 0 : 1) + (command.subcommands.empty() ? 0 : 1));
   reply.bulk("summary");
   reply.bulk(command.summary);
   reply.bulk("since");
   reply.bulk(command.since);
   reply.bulk("group");
   reply.bulk(group_of(command));
+  if (!arguments.empty()) {
+    size_t keys_before = 0;
+    reply.bulk("arguments");
+    reply_arguments(reply, arguments, key_specs(command).size(), keys_before);
+  }
   if (command.subcommands.empty()) return;
   reply.bulk("subcommands");
   reply.map(command.subcommands.size());

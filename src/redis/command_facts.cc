@@ -96,6 +96,134 @@ constexpr Named tip_names[] = {
     {"wait", "request_policy:all_shards response_policy:agg_min"},
 };
 
+// --- how they are written (command_syntax.h) ---
+
+constexpr Named syntaxes[] = {
+    {"append getset setnx", "key value"},
+    {"auth", "[username] password"},
+    {"bgsave", "[SCHEDULE]"},
+    {"client|kill",
+     "filter(ip:port|new-format([ID client-id]|[TYPE "
+     "normal_master_slave_pubsub(NORMAL|MASTER|SLAVE|REPLICA|PUBSUB)]|[USER username]|[ADDR "
+     "ip:port]|[LADDR ip:port]|[SKIPME yes/no])...)"},
+    {"client|list",
+     "[TYPE normal_master_replica_pubsub(NORMAL|MASTER|REPLICA|PUBSUB)] [ID id(client-id...)]"},
+    {"client|no-evict client|no-touch", "enabled(ON|OFF)"},
+    {"client|pause", "timeout [mode(WRITE|ALL)]"},
+    {"client|reply", "on_off_skip(ON|OFF|SKIP)"},
+    {"client|setinfo", "attr(LIB-NAME libname|LIB-VER libver)"},
+    {"client|setname", "connection-name"},
+    {"client|unblock", "client-id [timeout_error(TIMEOUT|ERROR)]"},
+    {"command|docs command|info", "[command-name...]"},
+    {"command|list", "[FILTERBY filterby(MODULE module-name|ACLCAT category|PATTERN pattern)]"},
+    {"config|get", "parameter(parameter)..."},
+    {"config|set", "parameter_value(parameter value)..."},
+    {"copy", "source destination [DB destination-db] [REPLACE]"},
+    {"decr dump expiretime get getdel hgetall hkeys hlen hvals incr llen object|encoding "
+     "object|freq object|idletime object|refcount persist pexpiretime pttl scard smembers strlen "
+     "ttl type zcard",
+     "key"},
+    {"decrby", "key decrement"},
+    {"del exists mget sdiff sinter sunion touch unlink watch", "key..."},
+    {"echo", "message"},
+    {"expire", "key seconds [condition(NX|XX|GT|LT)]"},
+    {"expireat", "key unix-time-seconds [condition(NX|XX|GT|LT)]"},
+    {"failover", "[TO target(host port [FORCE])] [ABORT] [TIMEOUT milliseconds]"},
+    {"flushall flushdb", "[async(ASYNC|SYNC)]"},
+    {"getex",
+     "key [expiration(EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT "
+     "unix-time-milliseconds|PERSIST)]"},
+    {"getrange substr", "key start end"},
+    {"hdel hmget", "key field..."},
+    {"hello",
+     "[arguments(protover [AUTH username_password(username password)] [SETNAME clientname])]"},
+    {"hexists hget hstrlen", "key field"},
+    {"hincrby", "key field increment"},
+    {"hincrbyfloat", "key field increment<double>"},
+    {"hmset hset", "key field_value(field value)..."},
+    {"hrandfield", "key [options(count [WITHVALUES])]"},
+    {"hscan sscan zscan", "key cursor [MATCH pattern] [COUNT count]"},
+    {"hsetnx", "key field value"},
+    {"incrby", "key increment"},
+    {"incrbyfloat", "key increment<double>"},
+    {"info", "[section...]"},
+    {"keys", "pattern"},
+    {"latency|graph latency|history", "event"},
+    {"latency|histogram", "[command...]"},
+    {"latency|reset", "[event...]"},
+    {"lcs", "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]"},
+    {"lindex", "key index"},
+    {"linsert", "key where(BEFORE|AFTER) pivot element"},
+    {"lmove", "source destination wherefrom(LEFT|RIGHT) whereto(LEFT|RIGHT)"},
+    {"lmpop", "numkeys key... where(LEFT|RIGHT) [COUNT count]"},
+    {"lolwut", "[VERSION version]"},
+    {"lpop rpop spop srandmember zpopmax zpopmin", "key [count]"},
+    {"lpos", "key element [RANK rank] [COUNT num-matches] [MAXLEN len]"},
+    {"lpush lpushx rpush rpushx", "key element..."},
+    {"lrange ltrim zremrangebyrank", "key start stop"},
+    {"lrem", "key count element"},
+    {"lset", "key index element"},
+    {"memory|usage", "key [SAMPLES count]"},
+    {"move", "key db"},
+    {"mset msetnx", "key_value(key value)..."},
+    {"pexpire", "key milliseconds [condition(NX|XX|GT|LT)]"},
+    {"pexpireat", "key unix-time-milliseconds [condition(NX|XX|GT|LT)]"},
+    {"ping", "[message]"},
+    {"psetex", "key milliseconds value"},
+    {"rename renamenx", "key newkey"},
+    {"replicaof slaveof", "args(host-port(host port)|no-one(NO ONE))"},
+    {"restore", "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]"},
+    {"rpoplpush", "source destination"},
+    {"sadd smismember srem zmscore zrem", "key member..."},
+    {"scan", "cursor [MATCH pattern] [COUNT count] [TYPE type]"},
+    {"sdiffstore sinterstore sunionstore", "destination key..."},
+    {"select", "index"},
+    {"set",
+     "key value [condition(NX|XX)] [GET] [expiration(EX seconds|PX milliseconds|EXAT "
+     "unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL)]"},
+    {"setex", "key seconds value"},
+    {"setrange", "key offset value"},
+    {"shutdown", "[nosave_save(NOSAVE|SAVE)] [NOW] [FORCE] [ABORT]"},
+    {"sintercard zintercard", "numkeys key... [LIMIT limit]"},
+    {"sismember zscore", "key member"},
+    {"slowlog|get", "[count]"},
+    {"smove", "source destination member"},
+    {"sort",
+     "key [BY pattern] [LIMIT offset_count(offset count)] [GET pattern]... [order(ASC|DESC)] "
+     "[ALPHA<sorting>] [STORE destination]"},
+    {"sort_ro",
+     "key [BY pattern] [LIMIT offset_count(offset count)] [GET pattern]... [order(ASC|DESC)] "
+     "[ALPHA<sorting>]"},
+    {"wait", "numreplicas timeout"},
+    {"zadd",
+     "key [condition(NX|XX)] [comparison(GT|LT)] [CH<change>] [INCR<increment>] score_member(score "
+     "member)..."},
+    {"zcount zremrangebyscore", "key min<double> max<double>"},
+    {"zdiff", "numkeys key... [WITHSCORES]"},
+    {"zdiffstore", "destination numkeys key..."},
+    {"zincrby", "key increment member"},
+    {"zinter zunion",
+     "numkeys key... [WEIGHTS weight...] [AGGREGATE aggregate(SUM|MIN|MAX)] [WITHSCORES]"},
+    {"zinterstore zunionstore",
+     "destination numkeys key... [WEIGHTS weight...] [AGGREGATE aggregate(SUM|MIN|MAX)]"},
+    {"zlexcount zremrangebylex", "key min max"},
+    {"zmpop", "numkeys key... where(MIN|MAX) [COUNT count]"},
+    {"zrandmember", "key [options(count [WITHSCORES])]"},
+    {"zrange",
+     "key start<string> stop<string> [sortby(BYSCORE|BYLEX)] [REV] [LIMIT offset_count(offset "
+     "count)] [WITHSCORES]"},
+    {"zrangebylex", "key min max [LIMIT offset_count(offset count)]"},
+    {"zrangebyscore",
+     "key min<double> max<double> [WITHSCORES] [LIMIT offset_count(offset count)]"},
+    {"zrangestore",
+     "dst src min max [sortby(BYSCORE|BYLEX)] [REV] [LIMIT offset_count(offset count)]"},
+    {"zrank zrevrank", "key member [WITHSCORE]"},
+    {"zrevrange", "key start stop [WITHSCORES]"},
+    {"zrevrangebylex", "key max min [LIMIT offset_count(offset count)]"},
+    {"zrevrangebyscore",
+     "key max<double> min<double> [WITHSCORES] [LIMIT offset_count(offset count)]"},
+};
+
 // As Redis tells them. No name is within one before it.
 constexpr std::string_view category_order =
     "keyspace read write set sortedset list hash string admin fast slow dangerous connection "
@@ -184,6 +312,11 @@ std::vector<std::string_view> acl_categories(const Command& command) {
   names.push_back(command.has(fast) ? "fast" : "slow");
   std::ranges::sort(names, {}, [](std::string_view name) { return category_order.find(name); });
   return names;
+}
+
+std::string_view syntax_of(const Command& command) {
+  const Named* row = find_row(syntaxes, command);
+  return row == nullptr ? std::string_view() : row->names;
 }
 
 std::vector<std::string_view> tips(const Command& command) {

@@ -1,5 +1,5 @@
 // What COMMAND tells of commands beyond what running them needs: what they do with which keys, ACL
-// categories, tips.
+// categories, tips, how they are written.
 #pragma once
 
 #include <span>
@@ -24,6 +24,7 @@ std::string_view key_flags(const Command& command, Args args, size_t position);
 
 std::vector<std::string_view> acl_categories(const Command& command);  // without @
 std::vector<std::string_view> tips(const Command& command);
+std::string_view syntax_of(const Command& command);  // its arguments: see command_syntax.h
 
 std::vector<std::string_view> words_of(std::string_view text);
 

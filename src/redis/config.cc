@@ -6,6 +6,7 @@
 #include <set>
 
 #include "redis/call.h"
+#include "redis/command_facts.h"
 #include "redis/glob.h"
 #include "redis/number_text.h"
 
@@ -15,10 +16,12 @@ namespace {
 enum class Kind : uint8_t {
   text,
   yes_no,
-  number,     // from min to max
-  bytes,      // 100, 1k (1000), 1kb (1024), 2mb, 3gb
-  word,       // one of words
-  save,       // pairs of seconds and changes
+  number,  // from min to max
+  bytes,   // 100, 1k (1000), 1kb (1024), 2mb, 3gb
+  word,    // one of words
+  flags,   // some of words
+  save,    // pairs of seconds and changes
+  percentiles,
   fixed,      // no client may change it
   of_server,  // nor this, which a setting of ours decides: words names its flag
 };
@@ -31,41 +34,92 @@ struct Setting {
   int64_t min = 0;
   int64_t max = INT32_MAX;
   std::string_view alias_of = {};
+  bool is_hidden = false;  // told to who asks for its very name
 };
 
-// Sorted. Of Redis's settings those that clients, tools and tests ask for or set.
+// Sorted. Redis's settings, that no client, tool or test need fear to ask for or set one.
 constexpr Setting settings[] = {
+    {"acl-pubsub-default", "resetchannels", Kind::word, "allchannels, resetchannels"},
+    {"aclfile", "", Kind::fixed},
+    {"acllog-max-len", "128", Kind::number, {}, 0, INT64_MAX},
+    {"active-defrag-cycle-max", "25", Kind::number, {}, 1, 99},
+    {"active-defrag-cycle-min", "1", Kind::number, {}, 1, 99},
     {"active-defrag-ignore-bytes", "104857600", Kind::bytes},
+    {"active-defrag-max-scan-fields", "1000", Kind::number, {}, 1, INT64_MAX},
     {"active-defrag-threshold-lower", "10", Kind::number},
+    {"active-defrag-threshold-upper", "100", Kind::number, {}, 0, 1000},
     {"active-expire-effort", "1", Kind::number, {}, 1, 10},
     {"activedefrag", "no", Kind::yes_no},
     {"activerehashing", "yes", Kind::yes_no},
+    {"always-show-logo", "no", Kind::fixed},
+    {"aof-disable-auto-gc", "no", Kind::yes_no},
     {"aof-load-truncated", "yes", Kind::yes_no},
+    {"aof-rewrite-incremental-fsync", "yes", Kind::yes_no},
+    {"aof-timestamp-enabled", "no", Kind::yes_no},
     {"aof-use-rdb-preamble", "yes", Kind::yes_no},
+    {"aof_rewrite_cpulist", "", Kind::fixed},
+    {"appenddirname", "appendonlydir", Kind::fixed},
+    {"appendfilename", "appendonly.aof", Kind::fixed},
     {"appendfsync", "everysec", Kind::of_server, "--durability"},
     {"appendonly", "yes", Kind::yes_no},
     {"auto-aof-rewrite-min-size", "67108864", Kind::bytes},
     {"auto-aof-rewrite-percentage", "100", Kind::number},
+    {"bgsave_cpulist", "", Kind::fixed},
     {"bind", "", Kind::of_server, "--resp"},
+    {"bind-source-addr", "", Kind::text},
+    {"bio_cpulist", "", Kind::fixed},
     {"busy-reply-threshold", "5000", Kind::number},
     {"client-output-buffer-limit", "", Kind::of_server},
     {"client-query-buffer-limit", "0", Kind::of_server, "--resp-command-bytes"},
+    {"cluster-allow-pubsubshard-when-down", "yes", Kind::yes_no},
+    {"cluster-allow-reads-when-down", "no", Kind::yes_no},
+    {"cluster-allow-replica-migration", "yes", Kind::yes_no},
+    {"cluster-announce-bus-port", "0", Kind::number, {}, 0, 65535},
+    {"cluster-announce-hostname", "", Kind::text},
+    {"cluster-announce-ip", "", Kind::text},
+    {"cluster-announce-port", "0", Kind::number, {}, 0, 65535},
+    {"cluster-announce-tls-port", "0", Kind::number, {}, 0, 65535},
+    {"cluster-config-file", "nodes.conf", Kind::fixed},
     {"cluster-enabled", "no", Kind::fixed},
+    {"cluster-link-sendbuf-limit", "0", Kind::bytes},
+    {"cluster-migration-barrier", "1", Kind::number},
+    {"cluster-node-timeout", "15000", Kind::number, {}, 0, INT64_MAX},
+    {"cluster-port", "0", Kind::fixed},
+    {"cluster-preferred-endpoint-type", "ip", Kind::word, "ip, hostname, unknown-endpoint"},
+    {"cluster-replica-no-failover", "no", Kind::yes_no},
+    {"cluster-replica-validity-factor", "10", Kind::number},
+    {"cluster-require-full-coverage", "yes", Kind::yes_no},
+    {.name = "cluster-slave-no-failover", .alias_of = "cluster-replica-no-failover"},
+    {.name = "cluster-slave-validity-factor", .alias_of = "cluster-replica-validity-factor"},
+    {"crash-log-enabled", "yes", Kind::yes_no},
+    {"crash-memcheck-enabled", "yes", Kind::yes_no},
+    {"daemonize", "no", Kind::fixed},
     {"databases", "16", Kind::fixed},
     {"dbfilename", "dump.rdb", Kind::text},
     {"dir", "", Kind::fixed},
+    {"disable-thp", "yes", Kind::fixed},
     {"dynamic-hz", "yes", Kind::yes_no},
     {"enable-debug-command", "local", Kind::fixed},
+    {"enable-module-command", "no", Kind::fixed},
+    {"enable-protected-configs", "no", Kind::fixed},
     {"hash-max-listpack-entries", "512", Kind::number, {}, 0, INT64_MAX},
     {"hash-max-listpack-value", "64", Kind::bytes},
     {.name = "hash-max-ziplist-entries", .alias_of = "hash-max-listpack-entries"},
     {.name = "hash-max-ziplist-value", .alias_of = "hash-max-listpack-value"},
     {"hll-sparse-max-bytes", "3000", Kind::bytes},
     {"hz", "10", Kind::number, {}, 0, INT32_MAX},
+    {"ignore-warnings", "", Kind::text},
     {"io-threads", "1", Kind::fixed},
+    {"io-threads-do-reads", "no", Kind::fixed},
+    {"jemalloc-bg-thread", "yes", Kind::yes_no},
+    {.name = "key-load-delay",
+     .default_value = "0",
+     .kind = Kind::number,
+     .min = INT32_MIN,
+     .is_hidden = true},
     {"latency-monitor-threshold", "0", Kind::number, {}, 0, INT64_MAX},
     {"latency-tracking", "yes", Kind::yes_no},
-    {"latency-tracking-info-percentiles", "50 99 99.9", Kind::text},
+    {"latency-tracking-info-percentiles", "50 99 99.9", Kind::percentiles},
     {"lazyfree-lazy-eviction", "no", Kind::yes_no},
     {"lazyfree-lazy-expire", "no", Kind::yes_no},
     {"lazyfree-lazy-server-del", "no", Kind::yes_no},
@@ -77,8 +131,11 @@ constexpr Setting settings[] = {
     {"list-max-listpack-size", "-2", Kind::number, {}, INT32_MIN, INT32_MAX},
     {.name = "list-max-ziplist-size", .alias_of = "list-max-listpack-size"},
     {"locale-collate", "", Kind::text},
+    {"logfile", "", Kind::fixed},
     {"loglevel", "notice", Kind::word, "debug, verbose, notice, warning"},
     {.name = "lua-time-limit", .alias_of = "busy-reply-threshold"},
+    {"masterauth", "", Kind::of_server},
+    {"masteruser", "", Kind::of_server},
     {"maxclients", "10000", Kind::of_server, "--resp-clients-max"},
     {"maxmemory", "0", Kind::bytes},
     {"maxmemory-clients", "0", Kind::of_server, "--resp-memory-bytes"},
@@ -89,18 +146,42 @@ constexpr Setting settings[] = {
     {"maxmemory-samples", "5", Kind::number, {}, 1, 64},
     {"min-replicas-max-lag", "10", Kind::number},
     {"min-replicas-to-write", "0", Kind::number},
+    {.name = "min-slaves-max-lag", .alias_of = "min-replicas-max-lag"},
+    {.name = "min-slaves-to-write", .alias_of = "min-replicas-to-write"},
     {"no-appendfsync-on-rewrite", "no", Kind::yes_no},
     {"notify-keyspace-events", "", Kind::text},
+    {"oom-score-adj", "no", Kind::word, "no, yes, relative, absolute"},
+    {"oom-score-adj-values", "0 200 800", Kind::text},
+    {"pidfile", "", Kind::fixed},
     {"port", "0", Kind::of_server, "--resp"},
+    {"proc-title-template", "{title} {listen-addr} {server-mode}", Kind::text},
+    {"propagation-error-behavior", "ignore", Kind::word, "ignore, panic, panic-on-replicas"},
     {"protected-mode", "yes", Kind::yes_no},
     {"proto-max-bulk-len", "0", Kind::of_server},
+    {"rdb-del-sync-files", "no", Kind::yes_no},
+    {.name = "rdb-key-save-delay",
+     .default_value = "0",
+     .kind = Kind::number,
+     .min = INT32_MIN,
+     .is_hidden = true},
+    {"rdb-save-incremental-fsync", "yes", Kind::yes_no},
     {"rdbchecksum", "yes", Kind::yes_no},
     {"rdbcompression", "yes", Kind::yes_no},
     {"repl-backlog-size", "1048576", Kind::bytes},
+    {"repl-backlog-ttl", "3600", Kind::number, {}, 0, INT64_MAX},
+    {"repl-disable-tcp-nodelay", "no", Kind::yes_no},
+    {"repl-diskless-load", "disabled", Kind::word, "disabled, on-empty-db, swapdb"},
     {"repl-diskless-sync", "yes", Kind::yes_no},
     {"repl-diskless-sync-delay", "5", Kind::number},
+    {"repl-diskless-sync-max-replicas", "0", Kind::number},
     {"repl-ping-replica-period", "10", Kind::number, {}, 1, INT32_MAX},
+    {.name = "repl-ping-slave-period", .alias_of = "repl-ping-replica-period"},
     {"repl-timeout", "60", Kind::number, {}, 1, INT32_MAX},
+    {"replica-announce-ip", "", Kind::text},
+    {"replica-announce-port", "0", Kind::number, {}, 0, 65535},
+    {"replica-announced", "yes", Kind::yes_no},
+    {"replica-ignore-disk-write-errors", "no", Kind::yes_no},
+    {"replica-ignore-maxmemory", "yes", Kind::yes_no},
     {"replica-lazy-flush", "no", Kind::yes_no},
     {"replica-priority", "100", Kind::number},
     {"replica-read-only", "yes", Kind::yes_no},
@@ -109,19 +190,46 @@ constexpr Setting settings[] = {
     {"requirepass", "", Kind::of_server, "--auth, and the tokens of keyspaces"},
     {"sanitize-dump-payload", "no", Kind::word, "no, yes, clients"},
     {"save", "", Kind::save},
+    {"server_cpulist", "", Kind::fixed},
     {"set-max-intset-entries", "512", Kind::number, {}, 0, INT64_MAX},
     {"set-max-listpack-entries", "128", Kind::number, {}, 0, INT64_MAX},
     {"set-max-listpack-value", "64", Kind::bytes},
+    {"set-proc-title", "yes", Kind::fixed},
+    {"shutdown-on-sigint", "default", Kind::flags, "default, save, nosave, now, force"},
+    {"shutdown-on-sigterm", "default", Kind::flags, "default, save, nosave, now, force"},
     {"shutdown-timeout", "10", Kind::number},
+    {.name = "slave-announce-ip", .alias_of = "replica-announce-ip"},
+    {.name = "slave-announce-port", .alias_of = "replica-announce-port"},
+    {.name = "slave-ignore-maxmemory", .alias_of = "replica-ignore-maxmemory"},
+    {.name = "slave-lazy-flush", .alias_of = "replica-lazy-flush"},
+    {.name = "slave-priority", .alias_of = "replica-priority"},
+    {.name = "slave-read-only", .alias_of = "replica-read-only"},
+    {.name = "slave-serve-stale-data", .alias_of = "replica-serve-stale-data"},
+    {.name = "slaveof", .alias_of = "replicaof"},
     {"slowlog-log-slower-than", "10000", Kind::number, {}, -1, INT64_MAX},
     {"slowlog-max-len", "128", Kind::number, {}, 0, INT64_MAX},
+    {"socket-mark-id", "0", Kind::fixed},
     {"stop-writes-on-bgsave-error", "yes", Kind::yes_no},
     {"stream-node-max-bytes", "4096", Kind::bytes},
     {"stream-node-max-entries", "100", Kind::number, {}, 0, INT64_MAX},
+    {"supervised", "no", Kind::fixed},
+    {"syslog-enabled", "no", Kind::fixed},
+    {"syslog-facility", "local0", Kind::fixed},
+    {"syslog-ident", "redis", Kind::fixed},
     {"tcp-backlog", "511", Kind::fixed},
     {"tcp-keepalive", "300", Kind::of_server},
     {"timeout", "0", Kind::of_server, "--resp-idle-timeout"},
+    {"tls-auth-clients", "yes", Kind::of_server, "--tls-cert and --tls-key"},
+    {"tls-ca-cert-dir", "", Kind::of_server, "--tls-cert and --tls-key"},
+    {"tls-ca-cert-file", "", Kind::of_server, "--tls-cert and --tls-key"},
+    {"tls-cert-file", "", Kind::of_server, "--tls-cert and --tls-key"},
+    {"tls-ciphers", "", Kind::of_server, "--tls-cert and --tls-key"},
+    {"tls-ciphersuites", "", Kind::of_server, "--tls-cert and --tls-key"},
+    {"tls-cluster", "no", Kind::yes_no},
+    {"tls-key-file", "", Kind::of_server, "--tls-cert and --tls-key"},
     {"tls-port", "0", Kind::of_server, "--resp-tls"},
+    {"tls-protocols", "", Kind::of_server, "--tls-cert and --tls-key"},
+    {"tls-replication", "no", Kind::yes_no},
     {"tracking-table-max-keys", "1000000", Kind::number, {}, 0, INT64_MAX},
     {"unixsocket", "", Kind::of_server, "--resp-unix"},
     {"unixsocketperm", "0", Kind::fixed},
@@ -165,15 +273,14 @@ std::optional<int64_t> parse_bytes(ByteView text) {
 }
 
 bool is_save(ByteView text) {
-  size_t words = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    const auto number = parse_integer(text.substr(at, end - at));
-    if (end > at && (!number || *number < 0)) return false;
-    words += end > at ? 1 : 0;
-    at = end + 1;
+  size_t numbers = 0;
+  for (const ByteView word : words_of(text)) {
+    if (word.empty()) continue;
+    const auto number = parse_integer(word);
+    if (!number || *number < 0) return false;
+    numbers++;
   }
-  return words % 2 == 0;
+  return numbers % 2 == 0;
 }
 
 bool is_one_of(std::string_view words, ByteView text) {
@@ -185,9 +292,30 @@ bool is_one_of(std::string_view words, ByteView text) {
   return false;
 }
 
+bool are_some_of(std::string_view words, ByteView text) {
+  return !text.empty() &&
+         std::ranges::all_of(words_of(text), [&](ByteView word) { return is_one_of(words, word); });
+}
+
 Error wrong_change(std::string_view name, std::string_view what) {
   return reply_with(fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}",
                                 shown(name), what));
+}
+
+// With up to six digits behind the point, and none that is not needed.
+Result<std::string> checked_percentiles(std::string_view name, ByteView text) {
+  std::string all;
+  for (const ByteView word : words_of(text)) {
+    const auto number = parse_double(word);
+    if (!number) return wrong_change(name, fmt::format("Invalid {} parameters", name));
+    if (*number < 0 || *number > 100)
+      return wrong_change(name, fmt::format("{} parameters should sit between [0.0,100.0]", name));
+    std::string digits = fmt::format("{:.6f}", *number);
+    digits.erase(digits.find_last_not_of('0') + 1);
+    if (digits.ends_with('.')) digits.pop_back();
+    all += (all.empty() ? "" : " ") + digits;
+  }
+  return all;
 }
 
 // As it is stored; or what is wrong with it. `name` may be an old one.
@@ -214,12 +342,14 @@ Result<std::string> checked(const Setting& setting, std::string_view name, ByteV
       return std::to_string(*bytes);
     }
     case Kind::word:
-      if (!is_one_of(setting.words, text))
+    case Kind::flags:
+      if (!(setting.kind == Kind::word ? is_one_of : are_some_of)(setting.words, text))
         return wrong(fmt::format("argument(s) must be one of the following: {}", setting.words));
       return small(text);
     case Kind::save:
       if (!is_save(text)) return wrong("Invalid save parameters");
       return std::string(text);
+    case Kind::percentiles: return checked_percentiles(name, text);
     case Kind::fixed: return wrong("can't set immutable config");
     case Kind::of_server:
       return wrong(
@@ -264,7 +394,7 @@ void RedisConfig::get(
   const bool is_name = pattern.find_first_of("*?[") == ByteView::npos;  // which is told as it came
   const std::lock_guard lock(mutex_);
   for (const Setting& setting : settings) {
-    if (!glob_matches(wanted, setting.name)) continue;
+    if (!glob_matches(wanted, setting.name) || (setting.is_hidden && !is_name)) continue;
     const Setting& real = *find_setting(setting.name);
     visit(is_name ? pattern : setting.name, value_of(keyspace, real.name, real.default_value));
   }

@@ -432,7 +432,9 @@ bool Executor::is_held(const Request& request) const {
   if (within_exec_ || session.usage == nullptr || session.usage->pause_until_ms() == 0)
     return false;
   const Command* command = request.args.empty() ? nullptr : find_command(request.args[0]);
-  const bool is_write = command != nullptr && writes(session, *command);
+  // What is refused whenever it comes is refused now.
+  if (command == nullptr || !arity_fits(*command, request.args.size())) return false;
+  const bool is_write = writes(session, *command);
   return session.usage->is_paused(is_write, server_.map().clock.unix_ms()) &&
          server_.clients().hold(session, is_write);
 }

@@ -10,6 +10,7 @@
 #include "base/machine_memory.h"
 #include "codec/counter_value.h"
 #include "redis/call.h"
+#include "redis/command_facts.h"
 #include "redis/number_text.h"
 #include "redis/process_facts.h"
 #include "redis/server.h"
@@ -32,6 +33,11 @@ class Lines {
   // With a second line for people.
   Lines& add_bytes(std::string_view name, uint64_t bytes) {
     return add(name, bytes).add(fmt::format("{}_human", name), human(bytes));
+  }
+  // Of what there is none here.
+  Lines& add_zeros(std::string_view names) {
+    for (const std::string_view name : words_of(names)) add(name, 0);
+    return *this;
   }
   std::string text() const { return text_; }
 
@@ -60,8 +66,7 @@ Result<std::string> server_section(AloneCall& call) {
   return Lines("Server")
       .add("redis_version", redis_version)
       .add("redis_git_sha1", "00000000")
-      .add("redis_git_dirty", 0)
-      .add("redis_build_id", 0)
+      .add_zeros("redis_git_dirty redis_build_id")
       .add("redis_mode", "standalone")
       .add("os", fmt::format("{} {} {}", system.sysname, system.release, system.machine))
       .add("arch_bits", 64)
@@ -85,10 +90,12 @@ Result<std::string> server_section(AloneCall& call) {
 
 Result<std::string> clients_section(AloneCall& call) {
   size_t clients = 0;
+  size_t held = 0;
   size_t input_bytes = 0;
   size_t output_bytes = 0;
   call.server.clients().for_each(call.session.tenant->id(), [&](const Session& session) {
     clients++;
+    held += session.is_held ? 1 : 0;
     input_bytes = std::max<size_t>(input_bytes, session.input_bytes);
     output_bytes = std::max<size_t>(output_bytes, session.output_bytes);
   });
@@ -98,9 +105,8 @@ Result<std::string> clients_section(AloneCall& call) {
       .add("maxclients", call.server.options().clients_max)
       .add("client_recent_max_input_buffer", input_bytes)
       .add("client_recent_max_output_buffer", output_bytes)
-      .add("blocked_clients", 0)
-      .add("tracking_clients", 0)
-      .add("clients_in_timeout_table", 0)
+      .add("blocked_clients", held)
+      .add_zeros("tracking_clients clients_in_timeout_table")
       .text();
 }
 
@@ -113,50 +119,48 @@ Result<std::string> memory_section(AloneCall& call) {
       .add_bytes("used_memory_rss", process_rss_bytes())
       .add_bytes("used_memory_peak", bytes)
       .add("used_memory_peak_perc", "100.00%")
-      .add("used_memory_overhead", 0)
-      .add("used_memory_startup", 0)
+      .add_zeros("used_memory_overhead used_memory_startup")
       .add("used_memory_dataset", bytes)
       .add("used_memory_dataset_perc", "100.00%")
       .add_bytes("total_system_memory", machine_memory_bytes())
       .add_bytes("used_memory_lua", 0)
       .add_bytes("used_memory_scripts", 0)
-      .add("number_of_cached_scripts", 0)
-      .add("number_of_functions", 0)
-      .add("number_of_libraries", 0)
+      .add_bytes("used_memory_vm_total", 0)
+      .add_zeros("number_of_cached_scripts number_of_functions number_of_libraries")
       .add_bytes("maxmemory", keyspace.quota.bytes)
       .add("maxmemory_policy", call.server.config().value(keyspace.id, "maxmemory-policy"))
       .add("mem_fragmentation_ratio", "1.00")
-      .add("mem_fragmentation_bytes", 0)
-      .add("mem_not_counted_for_evict", 0)
-      .add("mem_replication_backlog", 0)
-      .add("mem_clients_slaves", 0)
-      .add("mem_clients_normal", 0)
-      .add("mem_aof_buffer", 0)
+      .add_zeros(
+          "mem_fragmentation_bytes mem_not_counted_for_evict mem_replication_backlog "
+          "mem_clients_slaves mem_clients_normal mem_aof_buffer")
       .add("mem_allocator", "libc")
-      .add("active_defrag_running", 0)
-      .add("lazyfree_pending_objects", 0)
-      .add("lazyfreed_objects", 0)
+      .add_zeros(
+          "mem_cluster_links mem_total_replication_buffers used_memory_functions "
+          "used_memory_scripts_eval used_memory_vm_eval used_memory_vm_functions")
+      .add_zeros("active_defrag_running lazyfree_pending_objects lazyfreed_objects")
       .text();
 }
 
 Result<std::string> persistence_section(AloneCall& call) {
   return Lines("Persistence")
-      .add("loading", 0)
-      .add("async_loading", 0)
-      .add("rdb_changes_since_last_save", 0)
-      .add("rdb_bgsave_in_progress", 0)
+      .add_zeros("loading async_loading rdb_changes_since_last_save rdb_bgsave_in_progress")
       .add("rdb_last_save_time", call.now_ms / 1'000)
       .add("rdb_last_bgsave_status", "ok")
       .add("rdb_last_bgsave_time_sec", 0)
       .add("rdb_current_bgsave_time_sec", -1)
       .add("rdb_saves", 0)
       .add("aof_enabled", 1)
-      .add("aof_rewrite_in_progress", 0)
-      .add("aof_rewrite_scheduled", 0)
+      .add_zeros("aof_rewrite_in_progress aof_rewrite_scheduled")
       .add("aof_last_rewrite_time_sec", -1)
       .add("aof_current_rewrite_time_sec", -1)
       .add("aof_last_bgrewrite_status", "ok")
       .add("aof_last_write_status", "ok")
+      .add("current_fork_perc", "0.00")
+      .add_zeros(
+          "aof_last_cow_size aof_rewrites aof_rewrites_consecutive_failures current_cow_peak "
+          "current_cow_size current_cow_size_age current_save_keys_processed "
+          "current_save_keys_total module_fork_in_progress module_fork_last_cow_size "
+          "rdb_last_cow_size rdb_last_load_keys_expired rdb_last_load_keys_loaded")
       .text();
 }
 
@@ -176,24 +180,25 @@ Result<std::string> stats_section(AloneCall& call) {
       .add("total_net_output_bytes", figures.sent_bytes)
       .add("instantaneous_input_kbps", "0.00")
       .add("instantaneous_output_kbps", "0.00")
-      .add("rejected_connections", 0)
-      .add("sync_full", 0)
-      .add("sync_partial_ok", 0)
-      .add("sync_partial_err", 0)
+      .add("instantaneous_input_repl_kbps", "0.00")
+      .add("instantaneous_output_repl_kbps", "0.00")
+      .add_zeros("rejected_connections sync_full sync_partial_ok sync_partial_err")
       .add("expired_keys", figures.expired)
       .add("expired_stale_perc", "0.00")
-      .add("expired_time_cap_reached_count", 0)
-      .add("evicted_keys", 0)
-      .add("evicted_clients", 0)
+      .add_zeros("expired_time_cap_reached_count evicted_keys evicted_clients")
       .add("keyspace_hits", figures.hits)
       .add("keyspace_misses", figures.misses)
-      .add("pubsub_channels", 0)
-      .add("pubsub_patterns", 0)
-      .add("latest_fork_usec", 0)
-      .add("total_forks", 0)
-      .add("migrate_cached_sockets", 0)
-      .add("unexpected_error_replies", 0)
+      .add_zeros(
+          "pubsub_channels pubsub_patterns latest_fork_usec total_forks migrate_cached_sockets "
+          "unexpected_error_replies")
       .add("total_error_replies", errors)
+      .add_zeros(
+          "active_defrag_hits active_defrag_key_hits active_defrag_key_misses "
+          "active_defrag_misses current_active_defrag_time current_eviction_exceeded_time "
+          "io_threaded_reads_processed io_threaded_writes_processed pubsubshard_channels "
+          "slave_expires_tracked_keys total_active_defrag_time total_eviction_exceeded_time "
+          "total_net_repl_input_bytes total_net_repl_output_bytes tracking_total_items "
+          "tracking_total_keys tracking_total_prefixes")
       .text();
 }
 
@@ -206,10 +211,9 @@ Result<std::string> replication_section(AloneCall& call) {
       .add("master_replid2", std::string(40, '0'))
       .add("master_repl_offset", 0)
       .add("second_repl_offset", -1)
-      .add("repl_backlog_active", 0)
-      .add("repl_backlog_size", 0)
-      .add("repl_backlog_first_byte_offset", 0)
-      .add("repl_backlog_histlen", 0)
+      .add_zeros(
+          "repl_backlog_active repl_backlog_size repl_backlog_first_byte_offset "
+          "repl_backlog_histlen")
       .text();
 }
 
@@ -266,8 +270,10 @@ double percentile_us(const CommandFigures& figures, double percent) {
 
 Result<std::string> latencystats_section(AloneCall& call) {
   Lines lines("Latencystats");
-  const std::string wanted =
-      call.server.config().value(call.session.tenant->id(), "latency-tracking-info-percentiles");
+  const RedisConfig& config = call.server.config();
+  const KeyspaceId keyspace = call.session.tenant->id();
+  if (config.value(keyspace, "latency-tracking") == "no") return lines.text();
+  const std::string wanted = config.value(keyspace, "latency-tracking-info-percentiles");
   for (const auto& [name, of] : by_name(call)) {
     if (of.calls == 0) continue;
     std::string text;

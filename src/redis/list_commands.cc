@@ -313,13 +313,16 @@ Result<PositionOptions> parse_position_options(const Call& call) {
     const auto number = parse_integer(call.arg(i + 1));
     if (call.is_word(i, "rank")) {
       if (!number) return not_an_integer();
+      if (*number == INT64_MIN)  // which has no opposite
+        return reply_with(
+            "ERR value is out of range, value must between -9223372036854775807 and "
+            "9223372036854775807");
       if (*number == 0)
         return reply_with(
             "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... "
             "or use negative to start from the end of the list");
       options.from = *number < 0 ? Side::right : Side::left;
-      // The lowest number has no opposite: Redis takes it for -1.
-      options.rank = *number == INT64_MIN ? 1 : static_cast<uint64_t>(std::abs(*number));
+      options.rank = static_cast<uint64_t>(std::abs(*number));
     } else if (call.is_word(i, "count")) {
       if (!number || *number < 0) return reply_with("ERR COUNT can't be negative");
       options.count = *number;

@@ -1,19 +1,43 @@
 // OBJECT: how Redis would keep a value of that size, as far as it can be told from the value.
+#include <fmt/format.h>
+
 #include "redis/generic_handlers.h"
 #include "redis/help.h"
 #include "redis/number_text.h"
+#include "redis/server.h"
 
 namespace trellis {
 namespace {
 
 using namespace command_flag;
 
-// Redis's limits for what it packs, by default.
-constexpr uint64_t packed_entries_max = 128;
-constexpr uint64_t intset_entries_max = 512;
-constexpr size_t packed_item_bytes_max = 64;
-constexpr size_t packed_list_bytes_max = 8 * 1024;
 constexpr size_t embedded_bytes_max = 44;
+constexpr int64_t shared_numbers = 10'000;  // Redis has one object for each of the smallest
+
+// What Redis packs, by the settings of the keyspace.
+struct Limits {
+  uint64_t entries = 0;
+  size_t item_bytes = SIZE_MAX;
+  size_t bytes = SIZE_MAX;
+};
+
+Limits limits_of(Call& call, std::string_view type) {
+  const auto setting = [&](std::string_view name) {
+    return static_cast<uint64_t>(call.server.config().number(
+        call.session.tenant->id(), fmt::format("{}-max-listpack-{}", type, name)));
+  };
+  return {.entries = setting("entries"), .item_bytes = setting("value")};
+}
+
+// Of lists there is one setting: a number of entries or, negative, a size.
+Limits list_limits(Call& call) {
+  constexpr int64_t sizes = 5;
+  const int64_t limit =
+      call.server.config().number(call.session.tenant->id(), "list-max-listpack-size");
+  if (limit >= 0)
+    return {.entries = std::max<uint64_t>(static_cast<uint64_t>(limit), 1), .bytes = 8 * 1024};
+  return {.entries = UINT64_MAX, .bytes = size_t{2048} << std::min(-limit, sizes)};
+}
 
 struct Shape {
   bool all_numbers = true;
@@ -21,22 +45,41 @@ struct Shape {
   size_t bytes = 0;
 };
 
-// Of a collection; looks no further than what decides.
-Result<Shape> shape_of(Call& call, const Key& key) {
+// Of a collection; looks no further than what decides, and not at more than some thousand entries.
+Result<Shape> shape_of(Call& call, const Key& key, const Limits& limits) {
+  constexpr uint64_t entries_max = 16'384;
+  constexpr size_t entry_bytes = 2;
   Shape shape;
-  uint64_t left = intset_entries_max;
+  uint64_t left = entries_max;
   TRY(call.keys.scan_subs(key, {}, [&](ByteView sub, ByteView value) {
     const ByteView item = key.type() == RedisType::list ? value : sub;
     shape.all_numbers = shape.all_numbers && parse_integer(item).has_value();
     shape.longest_bytes = std::max(shape.longest_bytes, item.size());
     if (key.type() == RedisType::hash)
       shape.longest_bytes = std::max(shape.longest_bytes, value.size());
-    shape.bytes += item.size() + 2;
-    if (key.type() == RedisType::list)
-      return shape.bytes > packed_list_bytes_max ? Visit::stop : Visit::go_on;
-    return --left == 0 ? Visit::stop : Visit::go_on;
+    shape.bytes += item.size() + entry_bytes;
+    const bool is_decided = !shape.all_numbers &&
+                            (shape.longest_bytes > limits.item_bytes || shape.bytes > limits.bytes);
+    return is_decided || --left == 0 ? Visit::stop : Visit::go_on;
   }));
   return shape;
+}
+
+Result<bool> packs(Call& call, const Key& key, const Limits& limits) {
+  if (key.size() > limits.entries) return false;
+  TRY_ASSIGN(const Shape shape, shape_of(call, key, limits));
+  return shape.longest_bytes <= limits.item_bytes && shape.bytes <= limits.bytes;
+}
+
+Result<std::string_view> set_encoding(Call& call, const Key& key) {
+  const Limits limits = limits_of(call, "set");
+  const auto numbers_max = static_cast<uint64_t>(
+      call.server.config().number(call.session.tenant->id(), "set-max-intset-entries"));
+  if (key.size() > std::max(numbers_max, limits.entries)) return "hashtable";
+  TRY_ASSIGN(const Shape shape, shape_of(call, key, limits));
+  if (shape.all_numbers && key.size() <= numbers_max) return "intset";
+  const bool is_small = key.size() <= limits.entries && shape.longest_bytes <= limits.item_bytes;
+  return is_small ? "listpack" : "hashtable";
 }
 
 }  // namespace
@@ -46,16 +89,21 @@ Result<std::string_view> encoding_of(Call& call, const Key& key) {
     if (parse_integer(key.text())) return "int";
     return key.text().size() <= embedded_bytes_max ? "embstr" : "raw";
   }
-  TRY_ASSIGN(const Shape shape, shape_of(call, key));
-  const bool packs =
-      key.size() <= packed_entries_max && shape.longest_bytes <= packed_item_bytes_max;
+  bool is_packed = false;
   switch (key.type()) {
-    case RedisType::list: return shape.bytes <= packed_list_bytes_max ? "listpack" : "quicklist";
-    case RedisType::set:
-      if (shape.all_numbers && key.size() <= intset_entries_max) return "intset";
-      return packs ? "listpack" : "hashtable";
-    case RedisType::hash: return packs ? "listpack" : "hashtable";
-    case RedisType::zset: return packs ? "listpack" : "skiplist";
+    case RedisType::list: {
+      TRY_ASSIGN(is_packed, packs(call, key, list_limits(call)));
+      return is_packed ? "listpack" : "quicklist";
+    }
+    case RedisType::set: return set_encoding(call, key);
+    case RedisType::hash: {
+      TRY_ASSIGN(is_packed, packs(call, key, limits_of(call, "hash")));
+      return is_packed ? "listpack" : "hashtable";
+    }
+    case RedisType::zset: {
+      TRY_ASSIGN(is_packed, packs(call, key, limits_of(call, "zset")));
+      return is_packed ? "listpack" : "skiplist";
+    }
     case RedisType::stream: return "stream";
     default: return "raw";
   }
@@ -78,24 +126,30 @@ Status encoding(Call& call) {
   return {};
 }
 
-Status frequency(Call& call) {
+// Redis keeps either, by its policy, and refuses to tell the other. Here neither is kept: a key is
+// as one that is new.
+Status use_of_key(Call& call, bool by_frequency) {
   TRY_ASSIGN(const Key* const key, open_object(call));
   if (!key->exists()) return {};
-  return reply_with(
-      "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that "
-      "when switching between policies at runtime LRU and LFU data will take some time to adjust.");
-}
-
-// Not kept: as if it was just used.
-Status idle_time(Call& call) {
-  TRY_ASSIGN(const Key* const key, open_object(call));
-  if (key->exists()) call.reply.integer(0);
+  const bool keeps_frequency =
+      call.server.config().value(call.session.tenant->id(), "maxmemory-policy").ends_with("-lfu");
+  if (by_frequency != keeps_frequency)
+    return reply_with(fmt::format(
+        "ERR An LFU maxmemory policy is {} not tracked. Please note that when switching between "
+        "policies at runtime LRU and LFU data will take some time to adjust.",
+        by_frequency ? "not selected, access frequency" : "selected, idle time"));
+  call.reply.integer(0);
   return {};
 }
+Status frequency(Call& call) { return use_of_key(call, true); }
+Status idle_time(Call& call) { return use_of_key(call, false); }
 
 Status references(Call& call) {
   TRY_ASSIGN(const Key* const key, open_object(call));
-  if (key->exists()) call.reply.integer(1);
+  if (!key->exists()) return {};
+  const auto number =
+      key->type() == RedisType::string ? parse_integer(key->text()) : std::optional<int64_t>();
+  call.reply.integer(number && *number >= 0 && *number < shared_numbers ? INT32_MAX : 1);
   return {};
 }
 
@@ -117,7 +171,8 @@ const Command table[] = {
     about_key("freq", frequency, "How often a key is used, which is not kept."),
     help_entry("object", "6.2.0"),
     about_key("idletime", idle_time, "Seconds since a key was used, which are not kept."),
-    about_key("refcount", references, "How many references the value of a key has: one."),
+    about_key("refcount", references,
+              "How many references Redis would have to the value of a key."),
 };
 
 }  // namespace

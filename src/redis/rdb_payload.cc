@@ -25,7 +25,11 @@ enum class RdbType : uint8_t {
   zset_text = 3,
   hash = 4,
   zset = 5,
+  list_ziplist = 10,
   set_intset = 11,
+  zset_ziplist = 12,
+  hash_ziplist = 13,
+  list_quicklist = 14,
   hash_listpack = 16,
   zset_listpack = 17,
   list_quicklist2 = 18,
@@ -130,16 +134,16 @@ class RdbReader {
     if (first >> 6 == 3) fail();
     return length_behind(first);
   }
+  uint64_t be(size_t width) {
+    const ByteView bytes = take(width);
+    return bytes.empty() ? 0 : load_be(bytes.data(), width);
+  }
   Bytes string();
   double score();       // binary
   double score_text();  // as old ones have it
 
  private:
   uint64_t length_behind(uint8_t first);
-  uint64_t be(size_t width) {
-    const ByteView bytes = take(width);
-    return bytes.empty() ? 0 : load_be(bytes.data(), width);
-  }
   Bytes decompressed();
 
   ByteView in_;
@@ -265,6 +269,52 @@ Items read_listpack(ByteView pack) {
   return items;
 }
 
+// An entry of a ziplist, which Redis packed with before 7.0; absent: none can begin like this.
+std::optional<Bytes> read_old_entry(RdbReader& reader, uint8_t first) {
+  switch (first >> 6) {
+    case 0: return Bytes(reader.take(first));
+    case 1: return Bytes(reader.take(static_cast<size_t>(first & 0x3f) << 8 | reader.byte()));
+    case 2: return Bytes(reader.take(reader.be(4)));
+    default: break;
+  }
+  switch (first) {
+    case 0xc0: return std::to_string(load_signed_le(reader.take(2)));
+    case 0xd0: return std::to_string(load_signed_le(reader.take(4)));
+    case 0xe0: return std::to_string(load_signed_le(reader.take(8)));
+    case 0xf0: return std::to_string(load_signed_le(reader.take(3)));
+    case 0xfe: return std::to_string(load_signed_le(reader.take(1)));
+    default: break;
+  }
+  if (first < 0xf1 || first > 0xfd) return std::nullopt;
+  return std::to_string(first - 0xf1);
+}
+
+// | bytes u32le | place of the last entry u32le | entries u16le, ffff if more | entries | ff |
+// where an entry is | bytes of the one before it u8, or fe and u32le | the entry |
+Items read_ziplist(ByteView pack) {
+  constexpr size_t header_bytes = 10;
+  constexpr uint64_t unknown_count = 0xffff;
+  if (pack.size() < header_bytes + 1 || load_le(pack.substr(0, 4)) != pack.size())
+    return std::nullopt;
+  const uint64_t count = load_le(pack.substr(8, 2));
+  std::vector<Bytes> items;
+  size_t at = header_bytes;
+  size_t entry_bytes = 0;
+  while (at < pack.size() && static_cast<uint8_t>(pack[at]) != 0xff) {
+    RdbReader reader(pack.substr(at));
+    const uint8_t first = reader.byte();
+    const uint64_t bytes_before = first < 0xfe ? first : load_le(reader.take(4));
+    auto item = read_old_entry(reader, reader.byte());
+    if (!item || reader.failed() || bytes_before != entry_bytes) return std::nullopt;
+    entry_bytes = pack.size() - at - reader.left();
+    at += entry_bytes;
+    items.push_back(std::move(*item));
+  }
+  const bool fits = at + 1 == pack.size() && load_le(pack.substr(4, 4)) == at - entry_bytes &&
+                    (count == unknown_count || count == items.size());
+  return fits ? Items(std::move(items)) : std::nullopt;
+}
+
 // | width u32le: 2, 4 or 8 | count u32le | numbers |
 Items read_intset(ByteView packed) {
   if (packed.size() < 8) return std::nullopt;
@@ -287,28 +337,31 @@ Items read_plain(RdbReader& reader, uint64_t count) {
   return items;
 }
 
-Items read_quicklist(RdbReader& reader) {
+// Before 7.0 its nodes were ziplists, and nothing else.
+Items read_quicklist(RdbReader& reader, bool is_old) {
   constexpr uint64_t plain = 1;
   constexpr uint64_t packed = 2;
   std::vector<Bytes> items;
   const uint64_t nodes = reader.length();
   for (uint64_t i = 0; i < nodes && !reader.failed(); i++) {
-    const uint64_t container = reader.length();
+    const uint64_t container = is_old ? packed : reader.length();
     Bytes node = reader.string();
-    if (container == plain) {
+    if (container == plain && !node.empty()) {
       items.push_back(std::move(node));
       continue;
     }
-    Items part = container == packed ? read_listpack(node) : std::nullopt;
-    if (!part) return std::nullopt;
+    Items part = is_old ? read_ziplist(node) : read_listpack(node);
+    if (!part || container != packed) return std::nullopt;
     for (Bytes& item : *part) items.push_back(std::move(item));
   }
   return items;
 }
 
 bool read_scored(RdbReader& reader, RdbType type, RdbValue& value) {
-  if (type == RdbType::zset_listpack) {
-    const Items items = read_listpack(reader.string());
+  if (type == RdbType::zset_listpack || type == RdbType::zset_ziplist) {
+    const Bytes packed = reader.string();
+    const Items items =
+        type == RdbType::zset_ziplist ? read_ziplist(packed) : read_listpack(packed);
     if (!items || items->size() % 2 != 0) return false;
     for (size_t i = 0; i < items->size(); i += 2) {
       const auto score = parse_double((*items)[i + 1]);
@@ -334,9 +387,14 @@ bool read_value(RdbReader& reader, RdbType type, RdbValue& value) {
       items = read_plain(reader, 1);
       break;
     case RdbType::list:
+    case RdbType::list_ziplist:
+    case RdbType::list_quicklist:
     case RdbType::list_quicklist2:
       value.type = RedisType::list;
-      items = type == RdbType::list ? read_plain(reader, reader.length()) : read_quicklist(reader);
+      items = type == RdbType::list ? read_plain(reader, reader.length())
+              : type == RdbType::list_ziplist
+                  ? read_ziplist(reader.string())
+                  : read_quicklist(reader, type == RdbType::list_quicklist);
       break;
     case RdbType::set:
     case RdbType::set_intset:
@@ -347,10 +405,13 @@ bool read_value(RdbReader& reader, RdbType type, RdbValue& value) {
                                             : read_listpack(reader.string());
       break;
     case RdbType::hash:
+    case RdbType::hash_ziplist:
     case RdbType::hash_listpack:
       value.type = RedisType::hash;
       if (type == RdbType::hash_listpack) {
         items = read_listpack(reader.string());
+      } else if (type == RdbType::hash_ziplist) {
+        items = read_ziplist(reader.string());
       } else if (const uint64_t fields = reader.length(); fields < UINT64_MAX / 2) {
         items = read_plain(reader, 2 * fields);
       } else {
@@ -359,6 +420,7 @@ bool read_value(RdbReader& reader, RdbType type, RdbValue& value) {
       break;
     case RdbType::zset:
     case RdbType::zset_text:
+    case RdbType::zset_ziplist:
     case RdbType::zset_listpack:
       value.type = RedisType::zset;
       if (!read_scored(reader, type, value)) items.reset();

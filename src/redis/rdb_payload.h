@@ -3,8 +3,9 @@
 //   | type u8 | value | RDB version u16le | CRC-64 of all before it u64le |
 //
 // Written are the plain encodings, which every Redis since 3.2 reads, with version 10. Read is
-// also what Redis 7 packs: listpacks, quicklists of them, intsets, LZF. The bytes are a client's:
-// anything gives a value or an error, in time and memory that are bounded.
+// also what Redis 7 packs: listpacks, quicklists of them, intsets, LZF; and what it packed
+// since 2.6: ziplists. The bytes are a client's: anything gives a value or an error, in time and
+// memory that are bounded.
 #pragma once
 
 #include <vector>

@@ -8,7 +8,8 @@
 namespace trellis {
 namespace {
 
-// Bodies of one value each as redis-server 7 writes them: LZF, a quicklist, an intset, listpacks.
+// Bodies of one value each as redis-server 7 writes them: LZF, a quicklist, an intset, listpacks;
+// and as those before it did: a hash in a ziplist.
 constexpr std::string_view packed_bodies[] = {
     "00c30c40a0076162636465666768e0880706636465666768",
     "12010222220000000700010102012a03f1881303f2701101048474657874 05dfff02e3ff02ff",
@@ -16,6 +17,7 @@ constexpr std::string_view packed_bodies[] = {
     "101111110000000400816602817602816702 0c01ff",
     "1114140000000400816202842d312e3505816102 0101ff",
     "0502016100000000 0000f83f0162000000000000f07f",
+    "0d20200000001a0000000600 00016103fe9c 03016203c03930 04016303f0ffff7f ff",
 };
 
 Bytes body_of(std::string_view hex) {
@@ -38,6 +40,13 @@ TEST(RdbPayload, SaysWhatItWasGiven) {
   ASSERT_EQ(read->scored.size(), 2U);
   EXPECT_EQ(read->scored[1].member, "b");
   EXPECT_EQ(read->scored[1].score, 0.1);
+}
+
+TEST(RdbPayload, ReadsWhatWasPackedBefore7) {
+  const auto read = read_rdb_payload(seal_rdb_payload(body_of(std::end(packed_bodies)[-1])));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->type, RedisType::hash);
+  EXPECT_EQ(read->items, (std::vector<Bytes>{"a", "-100", "b", "12345", "c", "8388607"}));
 }
 
 TEST(RdbPayload, AnyBytesGiveAValueOrAnError) {

@@ -21,6 +21,9 @@ constexpr size_t error_kinds_max =
 // Which of the arguments nobody may read later.
 bool is_secret(const Command& command, Args args, size_t i) {
   if (command.name == "auth") return i > 0;
+  if (command.container == "config" && i > 2)
+    for (const std::string_view name : {"requirepass", "masterauth", "masteruser"})
+      if (i % 2 == 1 && equals_word(args[i - 1], name)) return true;
   if (command.name != "hello") return false;
   return (i > 1 && equals_word(args[i - 1], "auth")) || (i > 2 && equals_word(args[i - 2], "auth"));
 }

@@ -170,9 +170,11 @@ bool is_asked_for(const AloneCall& call, const Command& command) {
 
 Status latency_histogram(AloneCall& call) {
   const UsageFigures figures = call.session.usage->figures();
+  const bool is_told =
+      call.server.config().value(call.session.tenant->id(), "latency-tracking") == "yes";
   std::map<std::string, const CommandFigures*> found;
   for (const auto& [command, of_command] : figures.commands)
-    if (of_command.calls > 0 && is_asked_for(call, *command))
+    if (is_told && of_command.calls > 0 && is_asked_for(call, *command))
       found.emplace(full_name(*command), &of_command);
   call.reply.map(found.size());
   for (const auto& [name, of_command] : found) {

@@ -256,6 +256,7 @@ std::span<char> RespConnection::input_space() {
 void RespConnection::received(size_t bytes) {
   is_active_ = true;
   input_.add(bytes);
+  session_.input_bytes = input_.data().size();  // with what is run now: as Redis tells it
   take_commands();
   if (commands_.empty()) input_.release();
   count_memory();

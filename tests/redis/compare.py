@@ -24,10 +24,7 @@ LEGITIMATE = {
     b"DUMP": (lambda args: True,
               "payloads may differ in encoding and order; @RESTORE restores each on both sides"),
 }
-# Compared by nothing: the reference is 7.0, and these forms were given a meaning by 7.2.
-SINCE_7_2 = {
-    b"ZRANK": lambda args: len(args) == 4, b"ZREVRANK": lambda args: len(args) == 4,  # WITHSCORE
-}
+
 
 def without_sign_of_zero(raw):
     """A score of -0 is written as 0 or -0, by how redis-server stores the sorted set; so is one
@@ -53,8 +50,6 @@ class Comparer:
         if a == b:
             return None
         name = args[0].upper()
-        if name in SINCE_7_2 and SINCE_7_2[name](args):
-            return None
         if a[:1] in b"-!" or b[:1] in b"-!":
             return "the error differs" if a[:1] == b[:1] else "one is an error"
         if a[:1] != b[:1]:

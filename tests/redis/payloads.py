@@ -30,6 +30,41 @@ def score(text):
     return bytes([len(text)]) + text
 
 
+def number(n):
+    """An entry of a ziplist that is a number."""
+    if 0 <= n <= 12:
+        return bytes([0xf1 + n])
+    for code, width in ((0xfe, 1), (0xc0, 2), (0xf0, 3), (0xd0, 4), (0xe0, 8)):
+        if -1 << 8 * width - 1 <= n < 1 << 8 * width - 1:
+            return bytes([code]) + n.to_bytes(width, "little", signed=True)
+    raise ValueError(n)
+
+
+def entry(item):
+    if isinstance(item, int):
+        return number(item)
+    if len(item) < 64:
+        return bytes([len(item)]) + item
+    if len(item) < 1 << 14:
+        return struct.pack(">H", 0x4000 | len(item)) + item
+    return b"\x80" + struct.pack(">I", len(item)) + item
+
+
+def ziplist(*items):
+    """How Redis packed small collections before 7.0."""
+    body, last, before = b"", 10, 0
+    for item in items:
+        last = 10 + len(body)
+        head = bytes([before]) if before < 254 else b"\xfe" + struct.pack("<I", before)
+        body += head + entry(item)
+        before = 10 + len(body) - last
+    return struct.pack("<IIH", 11 + len(body), last, len(items)) + body + b"\xff"
+
+
+ENTRIES = (b"f0", 12, b"f1", -1, b"f2", 300, b"f3", -8388608, b"f4", 1 << 30, b"f5", -1 << 63,
+           b"f6", b"x" * 100, b"f7", b"y" * 300, b"", b"")
+PAIRS = (b"b", b"-1.5", b"a", 1, 7, 100000, b"c", b"inf")
+ZIPLIST = ziplist(*ENTRIES)
 STRING = sealed(b"\0" + string(b"abc"))
 PAYLOADS = [
     STRING,
@@ -47,7 +82,16 @@ PAYLOADS = [
     sealed(b"\5" + length(2) + string(b"a") + struct.pack("<d", 0.1) + string(b"1")
            + struct.pack("<d", -2)),                           # sorted set, binary scores
     sealed(b"\x0b" + string(struct.pack("<IIhhh", 2, 3, -5, 1, 300))),              # intset
+    sealed(b"\x0a" + string(ZIPLIST), 6),                      # list
+    sealed(b"\x0e" + length(2) + string(ZIPLIST) + string(ziplist(b"z")), 9),  # quicklist
+    sealed(b"\x0d" + string(ZIPLIST), 9),                      # hash
+    sealed(b"\x0c" + string(ziplist(*PAIRS)), 9),              # sorted set
     # what must be refused
+    sealed(b"\x0d" + string(ziplist(b"a", b"b", b"a", b"c"))),  # a field twice
+    sealed(b"\x0d" + string(ziplist(b"a"))),                   # a field without a value
+    sealed(b"\x0a" + string(ziplist())),                       # empty
+    sealed(b"\x0a" + string(ZIPLIST[:-1])), sealed(b"\x0a" + string(ZIPLIST[:-2] + b"\xff")),
+    sealed(b"\x12\1\1\0"),                                     # a quicklist of one empty node
     b"", b"abc", b"\0" * 11, STRING[:-1], STRING[:-1] + bytes([STRING[-1] ^ 1]),
     sealed(b"\0" + string(b"abc"), 99),                        # a version of the future
     sealed(b"\x63" + string(b"abc")),                          # no such type
