@@ -1,4 +1,4 @@
-// OBJECT: how Redis would keep a value of that size, as far as it can be told from the value.
+// OBJECT: how redis-server 7.0 would keep a value of that size, as far as it can be told from it.
 #include <fmt/format.h>
 
 #include "redis/generic_handlers.h"
@@ -17,8 +17,7 @@ constexpr int64_t shared_numbers = 10'000;  // Redis has one object for each of 
 // What Redis packs, by the settings of the keyspace.
 struct Limits {
   uint64_t entries = 0;
-  size_t item_bytes = SIZE_MAX;
-  size_t bytes = SIZE_MAX;
+  size_t item_bytes = 0;
 };
 
 Limits limits_of(Call& call, std::string_view type) {
@@ -29,37 +28,22 @@ Limits limits_of(Call& call, std::string_view type) {
   return {.entries = setting("entries"), .item_bytes = setting("value")};
 }
 
-// Of lists there is one setting: a number of entries or, negative, a size.
-Limits list_limits(Call& call) {
-  constexpr int64_t sizes = 5;
-  const int64_t limit =
-      call.server.config().number(call.session.tenant->id(), "list-max-listpack-size");
-  if (limit >= 0)
-    return {.entries = std::max<uint64_t>(static_cast<uint64_t>(limit), 1), .bytes = 8 * 1024};
-  return {.entries = UINT64_MAX, .bytes = size_t{2048} << std::min(-limit, sizes)};
-}
-
 struct Shape {
   bool all_numbers = true;
   size_t longest_bytes = 0;
-  size_t bytes = 0;
 };
 
 // Of a collection; looks no further than what decides, and not at more than some thousand entries.
-Result<Shape> shape_of(Call& call, const Key& key, const Limits& limits) {
+Result<Shape> shape_of(Call& call, const Key& key, size_t item_bytes_max) {
   constexpr uint64_t entries_max = 16'384;
-  constexpr size_t entry_bytes = 2;
   Shape shape;
   uint64_t left = entries_max;
   TRY(call.keys.scan_subs(key, {}, [&](ByteView sub, ByteView value) {
-    const ByteView item = key.type() == RedisType::list ? value : sub;
-    shape.all_numbers = shape.all_numbers && parse_integer(item).has_value();
-    shape.longest_bytes = std::max(shape.longest_bytes, item.size());
+    shape.all_numbers = shape.all_numbers && parse_integer(sub).has_value();
+    shape.longest_bytes = std::max(shape.longest_bytes, sub.size());
     if (key.type() == RedisType::hash)
       shape.longest_bytes = std::max(shape.longest_bytes, value.size());
-    shape.bytes += item.size() + entry_bytes;
-    const bool is_decided = !shape.all_numbers &&
-                            (shape.longest_bytes > limits.item_bytes || shape.bytes > limits.bytes);
+    const bool is_decided = !shape.all_numbers && shape.longest_bytes > item_bytes_max;
     return is_decided || --left == 0 ? Visit::stop : Visit::go_on;
   }));
   return shape;
@@ -67,19 +51,16 @@ Result<Shape> shape_of(Call& call, const Key& key, const Limits& limits) {
 
 Result<bool> packs(Call& call, const Key& key, const Limits& limits) {
   if (key.size() > limits.entries) return false;
-  TRY_ASSIGN(const Shape shape, shape_of(call, key, limits));
-  return shape.longest_bytes <= limits.item_bytes && shape.bytes <= limits.bytes;
+  TRY_ASSIGN(const Shape shape, shape_of(call, key, limits.item_bytes));
+  return shape.longest_bytes <= limits.item_bytes;
 }
 
 Result<std::string_view> set_encoding(Call& call, const Key& key) {
-  const Limits limits = limits_of(call, "set");
   const auto numbers_max = static_cast<uint64_t>(
       call.server.config().number(call.session.tenant->id(), "set-max-intset-entries"));
-  if (key.size() > std::max(numbers_max, limits.entries)) return "hashtable";
-  TRY_ASSIGN(const Shape shape, shape_of(call, key, limits));
-  if (shape.all_numbers && key.size() <= numbers_max) return "intset";
-  const bool is_small = key.size() <= limits.entries && shape.longest_bytes <= limits.item_bytes;
-  return is_small ? "listpack" : "hashtable";
+  if (key.size() > numbers_max) return "hashtable";
+  TRY_ASSIGN(const Shape shape, shape_of(call, key, 0));
+  return shape.all_numbers ? "intset" : "hashtable";
 }
 
 }  // namespace
@@ -91,10 +72,7 @@ Result<std::string_view> encoding_of(Call& call, const Key& key) {
   }
   bool is_packed = false;
   switch (key.type()) {
-    case RedisType::list: {
-      TRY_ASSIGN(is_packed, packs(call, key, list_limits(call)));
-      return is_packed ? "listpack" : "quicklist";
-    }
+    case RedisType::list: return "quicklist";
     case RedisType::set: return set_encoding(call, key);
     case RedisType::hash: {
       TRY_ASSIGN(is_packed, packs(call, key, limits_of(call, "hash")));
