@@ -92,7 +92,7 @@ class MemoryBlocks final : public BlockStore {
   const uint64_t generation_;
 };
 
-class MemoryEngine final : public Engine {
+class MemoryEngine : public Engine {
  public:
   enum class Use : bool { alone, shared };
   MemoryEngine() : MemoryEngine(std::make_shared<MemoryStore>(), Use::alone) {}

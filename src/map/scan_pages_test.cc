@@ -33,6 +33,20 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
+// Says of every scan that it passed over much.
+class SlowEngine final : public MemoryEngine {
+ public:
+  Result<ScanPage> scan(const ScanRequest& request, ScanVisitor visit) override {
+    begins_.push_back(Bytes(request.begin));
+    ends_.push_back(Bytes(request.end));
+    auto page = MemoryEngine::scan(request, visit);
+    if (page) page->passed_over = 1000;
+    return page;
+  }
+  std::vector<Bytes> begins_;
+  std::vector<Bytes> ends_;
+};
+
 class ScanPages : public testing::Test {
  protected:
   // What one scan gives, of a view or an engine, with a visitor that stops behind so many.
@@ -53,7 +67,7 @@ class ScanPages : public testing::Test {
     return transactor_.transact(Scope::all_of(ks), fn, Durability::off);
   }
 
-  MemoryEngine engine_;
+  SlowEngine engine_;
   SystemClock clock_;
   Transactor transactor_{engine_, clock_, {.record_cache_bytes = 1 << 20}};
 };
@@ -97,6 +111,41 @@ TEST_F(ScanPages, TheThirdScanIsAnsweredFromMemory) {
   EXPECT_EQ(entries(), 2u);
 }
 
+TEST_F(ScanPages, PopsBeginWhereTheLastOneEnded) {
+  const auto change = [&](std::optional<Bytes> put, std::optional<Bytes> removed) {
+    ASSERT_TRUE(transact([&](View& view) -> Status {
+      if (put) view.put(*put, "v");
+      if (removed) view.remove(*removed);
+      return {};
+    }));
+  };
+  const auto peek = [&](bool reverse) {
+    Seen seen;
+    EXPECT_TRUE(transact([&](View& view) -> Status {
+      const Bytes begin = member_key(0, 0, "");
+      const Bytes end = prefix_end(begin);
+      seen = scan(view, {.begin = begin, .end = end, .reverse = reverse}, 1);
+      return {};
+    }));
+    return seen.entries.empty() ? Bytes() : seen.entries[0].first;
+  };
+  const auto m = [](std::string_view name) { return member_key(0, 0, name); };
+  for (const char* name : {"a", "b", "c", "x", "y", "z"}) change(m(name), std::nullopt);
+  EXPECT_EQ(peek(false), m("a"));
+  change(std::nullopt, m("a"));
+  EXPECT_EQ(peek(false), m("b"));
+  EXPECT_EQ(engine_.begins_.back(), m("a"));
+  change(m("aa"), m("b"));  // something new at the front
+  EXPECT_EQ(peek(false), m("aa"));
+  EXPECT_EQ(peek(true), m("z"));
+  change(std::nullopt, m("z"));
+  EXPECT_EQ(peek(true), m("y"));
+  EXPECT_EQ(engine_.ends_.back(), successor(m("z")));
+  change(m("zz"), std::nullopt);
+  EXPECT_EQ(peek(true), m("zz"));
+  EXPECT_EQ(peek(false), m("aa"));
+}
+
 // Scans, many of them alike, between writes of all kinds: always what the engine has.
 TEST_F(ScanPages, AreWhatIsStored) {
   Random random(test_seed(7));
@@ -138,11 +187,11 @@ TEST_F(ScanPages, AreWhatIsStored) {
       ScanRequest rest = request;
       resume = *seen.resume;
       (request.reverse ? rest.end : rest.begin) = resume;
-      const Seen more = scan(engine_, rest, stop_after - seen.entries.size());
+      const Seen more = scan(static_cast<Engine&>(engine_), rest, stop_after - seen.entries.size());
       seen.entries.insert(seen.entries.end(), more.entries.begin(), more.entries.end());
       seen.resume = more.entries.empty() ? std::nullopt : more.resume;
     }
-    const Seen expected = scan(engine_, request, stop_after);
+    const Seen expected = scan(static_cast<Engine&>(engine_), request, stop_after);
     if (seen.entries.size() > expected.entries.size()) seen.entries.resize(expected.entries.size());
     ASSERT_EQ(seen.entries, expected.entries);
   }

@@ -397,18 +397,34 @@ void View::build_commit(Commit& commit) {
 void View::settle_cache(bool committed) const {
   if (cache_ == nullptr) return;
   for (const auto& [begin, end] : ranges_) cache_->forget_range(begin, end);
-  ByteView last_collection;
+  ByteView collection;
+  ByteView first_put;
+  ByteView last_put;
+  const auto settle_collection = [&] {
+    if (collection.empty()) return;
+    if (committed)
+      collection_written(*cache_, collection, first_put, last_put);
+    else
+      forget_collection(*cache_, collection);
+  };
   for (const auto& [key, buffered] : points_) {
-    const ByteView collection = redis_collection_of(key);
-    if (collection != last_collection && !collection.empty())
-      cache_->forget(scan_page_name(collection));
-    last_collection = collection;
+    const ByteView next = redis_collection_of(key);
+    if (next != collection) {
+      settle_collection();
+      collection = next;
+      first_put = last_put = {};
+    }
+    if (buffered.value) {
+      if (first_put.empty()) first_put = key;
+      last_put = key;
+    }
     if (!RecordCache::holds(key)) continue;
     if (committed)
       cache_->put_written(key, buffered.value);
     else
       cache_->forget(key);
   }
+  settle_collection();
 }
 
 // --- transact ---

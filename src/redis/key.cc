@@ -298,11 +298,14 @@ Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor v
   Bytes begin = score_key(key, range.begin_score, range.begin_member);
   Bytes end = score_key(key, range.end_score, range.end_member);
   if (range.end_is_inclusive) end = prefix_end(end.substr(0, any.size()));
+  const bool from_lowest = range.begin_score == -infinity && range.begin_member.empty();
+  const bool from_highest = range.end_score == infinity && range.end_is_inclusive;
+  // Whole, so that it is known for one that may be remembered (map/scan_pages.h).
+  if (from_lowest) begin = prefix;
+  if (from_highest) end = prefix_end(prefix);
   if (begin < key.scores_begin_) begin = key.scores_begin_;
   if (!key.scores_end_.empty() && key.scores_end_ < end) end = key.scores_end_;
   if (begin >= end) return {};
-  const bool from_lowest = range.begin_score == -infinity && range.begin_member.empty();
-  const bool from_highest = range.end_score == infinity && range.end_is_inclusive;
   bool is_first = true;
   Status bad;
   const auto decoded = [&](ByteView sub, ByteView) {
