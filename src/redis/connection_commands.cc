@@ -134,7 +134,13 @@ const Command table[] = {
      reset,
      "6.2.0",
      "Makes the connection as it was when it came in."},
-    {"select", 2, loading | stale | fast, {}, select, "1.0.0", "Chooses the database."},
+    {"select",
+     2,
+     loading | stale | fast | joins_exec,
+     {},
+     select,
+     "1.0.0",
+     "Chooses the database."},
 };
 
 }  // namespace

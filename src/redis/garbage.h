@@ -1,5 +1,5 @@
-// What the collector does with Redis's notes: removes keys whose time has come, and the records of
-// lives that have ended.
+// What the collector does with Redis's notes: removes keys whose time has come, the records of
+// lives that have ended, and all of databases that were flushed.
 #pragma once
 
 #include "redis/server.h"
@@ -13,9 +13,11 @@ class RedisGarbageOwner final : public GarbageOwner {
   Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override;
 
  private:
-  Status expire(Tenant& tenant, const Garbage& note, uint32_t database, ByteView name);
+  Status expire(Tenant& tenant, const Garbage& note, uint16_t slot, ByteView name);
 
   RedisServer& server_;
+  // Who watches a key saw its time come.
+  WatchTable nobody_;
 };
 
 }  // namespace trellis
