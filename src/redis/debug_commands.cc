@@ -40,6 +40,12 @@ Status debug_reload(AloneCall& call) {
   return {};
 }
 
+Status debug_set_active_expire(AloneCall& call) {
+  call.server.set_expires_actively(call.arg(2) != "0");
+  call.reply.ok();
+  return {};
+}
+
 Status debug_error(AloneCall& call) { return reply_with(Bytes(call.arg(2))); }
 
 Status debug_log(AloneCall& call) {
@@ -286,8 +292,8 @@ const Command subcommands[] = {
     entry("quicklist-packed-threshold", 3, accept, "<bytes>", "Does nothing."),
     entry("reload", -2, debug_reload, "[<option> ...]",
           "Does nothing: everything is on disk, and read from there."),
-    entry("set-active-expire", 3, accept, "0|1",
-          "Does nothing: a key is gone for clients when its time has come, collected or not."),
+    entry("set-active-expire", 3, debug_set_active_expire, "0|1",
+          "Whether keys are removed when their time has come; for clients they are gone."),
     entry("sleep", 3, debug_sleep, "<seconds>", "Holds up this loop, up to a minute."),
     entry("stringmatch-len", 4, accept, "<length> <pattern>", "Does nothing."),
     entry("stringmatch-test", 2, debug_stringmatch, "", "Does nothing."),

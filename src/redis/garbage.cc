@@ -10,6 +10,8 @@ namespace {
 constexpr size_t life_entries_max = 1'000;  // in one transaction
 constexpr size_t life_bytes_max = 1024 * 1024;
 constexpr size_t flushed_keys_max = 32;  // in one transaction
+constexpr size_t flushed_pages_max = 8;  // at a time
+constexpr size_t expired_max = 16;       // in one transaction
 
 // Removes up to so many entries of an interval; true if none is left.
 Result<bool> remove_some(CountedView& view, ByteView begin, ByteView end) {
@@ -100,8 +102,8 @@ Status remove_flushed(CountedView& view, ByteView key, uint16_t slot) {
   return {};
 }
 
-// What was in a database that was flushed. A part of it at a time; true if the note is gone.
-Result<bool> remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot) {
+// A page of what was in a database that was flushed; true if the note is gone.
+Result<bool> remove_slot_page(Tenant& tenant, const Garbage& note, uint16_t slot) {
   TRY_ASSIGN(const FlushedPage page, read_flushed(tenant, slot));
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   const Bytes slots_key = encode(RedisDatabasesKey{tenant.id()});
@@ -128,53 +130,86 @@ Result<bool> remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot) {
   return gone;
 }
 
+// A part of it at a time.
+Result<bool> remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot) {
+  bool gone = false;
+  for (size_t i = 0; i < flushed_pages_max && !gone; i++) {
+    TRY_ASSIGN(gone, remove_slot_page(tenant, note, slot));
+  }
+  return gone;
+}
+
 }  // namespace
 
-Status RedisGarbageOwner::expire(Tenant& tenant, const Garbage& note, uint16_t slot,
-                                 ByteView name) {
-  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
+// Keys whose time has come.
+Status RedisGarbageOwner::expire(Tenant& tenant, std::span<const Garbage> notes) {
+  struct Due {
+    const Garbage& note;
+    Bytes note_key;
+    RedisGarbage key;
+  };
+  std::vector<Due> all;
   Scope scope = Scope::in(tenant.id());
-  scope.exclusive(redis_metadata_key(tenant.id(), slot, name)).exclusive(note_key);
+  for (const Garbage& note : notes) {
+    all.push_back({note, encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target}),
+                   *decode_redis_garbage(note.target)});
+    const RedisGarbage& key = all.back().key;
+    scope.exclusive(redis_metadata_key(tenant.id(), key.slot, key.name))
+        .exclusive(all.back().note_key);
+  }
   TRY(server_.versions().prepare());
-  bool expired = false;
+  size_t expired = 0;
   TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
-    Value noted;
-    TRY(view.get(note_key, noted));
-    expired = false;
-    if (!noted.found()) return {};
+    expired = 0;
     Keys keys(view, tenant.id(), server_.versions(), nobody_, {}, tenant.map().clock.unix_ms());
-    TRY_ASSIGN(Key* const key, keys.open_in(slot, name));
-    expired = key->stored_expire_ms() == note.due_ms && !key->exists();
-    if (key->stored_expire_ms() != note.due_ms)
-      view.forget_garbage(note.due_ms, note.target);  // of no key: cannot be, and does no harm
-    else if (expired)
-      key->drop();  // takes the note back too
+    for (const Due& due : all) {
+      Value noted;
+      TRY(view.get(due.note_key, noted));
+      if (!noted.found()) continue;
+      TRY_ASSIGN(Key* const key, keys.open_in(due.key.slot, due.key.name));
+      if (key->stored_expire_ms() != due.note.due_ms) {
+        view.forget_garbage(due.note.due_ms, due.note.target);  // of no key: cannot be
+      } else if (!key->exists()) {
+        key->drop();  // takes the note back too
+        expired++;
+      }
+    }
     return keys.finish();
   }));
-  if (expired) server_.usage(tenant.id())->count([](UsageFigures& figures) { figures.expired++; });
+  if (expired != 0)
+    server_.usage(tenant.id())->count([&](UsageFigures& figures) { figures.expired += expired; });
   return {};
 }
 
+bool RedisGarbageOwner::is_at_once(const Garbage& note) const {
+  const auto garbage = decode_redis_garbage(note.target);
+  return garbage && garbage->kind != RedisGarbage::Kind::life;
+}
+
 Result<size_t> RedisGarbageOwner::collect(Tenant& tenant, std::span<const Garbage> notes) {
-  size_t gone = 0;
+  using Kind = RedisGarbage::Kind;
+  std::vector<RedisGarbage> all;
   for (const Garbage& note : notes) {
     const auto garbage = decode_redis_garbage(note.target);
     if (!garbage) return Error{Code::corrupt, "a note of Redis does not make sense"};
+    all.push_back(*garbage);
+  }
+  size_t gone = 0;
+  for (size_t i = 0; i < notes.size();) {
+    size_t count = 1;
     bool is_gone = true;
-    switch (garbage->kind) {
-      case RedisGarbage::Kind::expiry:
-        TRY(expire(tenant, note, garbage->slot, garbage->name));
-        break;
-      case RedisGarbage::Kind::flush: {
-        TRY_ASSIGN(is_gone, remove_slot(tenant, note, garbage->slot));
-        break;
-      }
-      case RedisGarbage::Kind::life: {
-        TRY_ASSIGN(is_gone, remove_life(tenant, note, *garbage));
-        break;
-      }
+    if (all[i].kind == Kind::expiry) {
+      while (i + count < notes.size() && count < expired_max && all[i + count].kind == Kind::expiry)
+        count++;
+      // Those that wait have an entry of the due index that waits for them.
+      if (server_.expires_actively()) TRY(expire(tenant, notes.subspan(i, count)));
+    } else if (all[i].kind == Kind::flush) {
+      TRY_ASSIGN(is_gone, remove_slot(tenant, notes[i], all[i].slot));
+    } else {
+      TRY_ASSIGN(is_gone, remove_life(tenant, notes[i], all[i]));
     }
-    gone += is_gone ? 1 : 0;
+    gone += is_gone ? count : 0;
+    i += count;
   }
   return gone;
 }

@@ -11,9 +11,11 @@ class RedisGarbageOwner final : public GarbageOwner {
  public:
   explicit RedisGarbageOwner(RedisServer& server) : server_(server) {}
   Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override;
+  bool is_at_once(const Garbage& note) const override;
+  bool expires() const override { return server_.expires_actively(); }
 
  private:
-  Status expire(Tenant& tenant, const Garbage& note, uint16_t slot, ByteView name);
+  Status expire(Tenant& tenant, std::span<const Garbage> notes);
 
   RedisServer& server_;
   // Who watches a key saw its time come.

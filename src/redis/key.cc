@@ -348,7 +348,8 @@ Status Keys::write(Key& key) {
   if (expire_was != expire_is) {
     const Bytes expiry = expiry_target(key.slot_, key.name_);
     if (expire_was != 0) view_.forget_garbage(expire_was, expiry);
-    if (expire_is != 0) view_.leave_garbage(expire_is, expiry, record_bytes_guess);
+    if (expire_is != 0)
+      view_.leave_garbage(expire_is, expiry, record_bytes_guess, CountedView::When::at_once);
   }
   for (const Key::Life& life : key.ended_)
     view_.leave_garbage(now_ms_, life_target(key.slot_, key.name_, life.version),
@@ -455,7 +456,8 @@ Status Keys::flush(uint32_t database) {
   TRY_ASSIGN(const uint16_t slot, free_slot());
   TRY(touch_all(database, slot));
   uint16_t& now = slots_.slots[database];
-  view_.leave_garbage(now_ms_, flush_target(now), static_cast<uint64_t>(keys) * record_bytes_guess);
+  view_.leave_garbage(now_ms_, flush_target(now), static_cast<uint64_t>(keys) * record_bytes_guess,
+                      CountedView::When::at_once);
   now = slot;
   return store_slots();
 }

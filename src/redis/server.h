@@ -72,6 +72,9 @@ class RedisServer {
   RedisConfig& config() { return config_; }
   Clients& clients() { return clients_; }
   std::shared_ptr<Usage> usage(KeyspaceId keyspace) { return of_keyspace(keyspace).usage; }
+  // Whether keys go by themselves when their time has come; for clients they are gone anyway.
+  bool expires_actively() const { return expires_actively_; }
+  void set_expires_actively(bool expires) { expires_actively_ = expires; }
   uint64_t uptime_ms() const { return map().clock.unix_ms() - started_ms_; }
 
  private:
@@ -92,6 +95,7 @@ class RedisServer {
   std::mutex keyspaces_mutex_;
   std::unordered_map<KeyspaceId, OfKeyspace> of_keyspaces_;
   const uint64_t started_ms_ = map().clock.unix_ms();
+  std::atomic<bool> expires_actively_{true};
   std::atomic<uint64_t> client_ids_{0};
   std::atomic<uint64_t> changes_seen_{1};  // by administrators: a token may have been revoked
   const ChangeLog::Subscription changes_;

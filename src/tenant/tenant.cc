@@ -82,14 +82,16 @@ void CountedView::forget_slot(uint16_t slot) {
   view_.remove(encode(CounterKey{keyspace_, model_, CounterName::keys, slot}));
 }
 
-void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes) {
+void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes, When when) {
   const Bytes note = encode(GarbageKey{keyspace_, due_ms, model_, target});
   wrote_ = true;
   note_bytes_ += static_cast<int64_t>(note.size() + garbage_value_bytes);
   difference_.bytes += static_cast<int64_t>(note.size() + garbage_value_bytes);
   view_.put(note, encode_garbage_value(bytes));
-  view_.put(encode(KeyspaceDueKey{due_bucket(due_ms), keyspace_, DueJob::garbage, {}}),
-            due_entry_value);
+  const KeyspaceDueKey due =
+      when == When::at_once ? KeyspaceDueKey{expire_bucket(due_ms), keyspace_, DueJob::expire, {}}
+                            : KeyspaceDueKey{due_bucket(due_ms), keyspace_, DueJob::garbage, {}};
+  view_.put(encode(due), due_entry_value);
 }
 
 void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {

@@ -65,9 +65,11 @@ class CountedView {
   void forget_slot(uint16_t slot);
 
   // A note for the collector: `target` may be collected once the GC safe point has passed due_ms,
-  // which frees about `bytes`. The model's GarbageOwner (collector.h) knows what a target is.
-  // REQUIRES: the note is not there.
-  void leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes);
+  // or at once, as soon as it is due, which frees about `bytes`. The model's GarbageOwner
+  // (collector.h) knows what a target is. REQUIRES: the note is not there.
+  enum class When : uint8_t { behind_safe_point, at_once };
+  void leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes,
+                     When when = When::behind_safe_point);
   // Takes a note back. REQUIRES: it is there.
   void forget_garbage(uint64_t due_ms, ByteView target);
 
@@ -103,6 +105,15 @@ std::optional<uint64_t> decode_garbage_value(ByteView value);
 constexpr uint64_t due_bucket_ms = 60'000;
 constexpr uint64_t due_bucket(uint64_t due_ms) { return due_ms - due_ms % due_bucket_ms; }
 inline constexpr ByteView due_entry_value = "\x01";
+// One per second with notes that are collected at once: the end of that second, which is the last
+// that it stands for.
+constexpr uint64_t expire_bucket_ms = 1'000;
+constexpr uint64_t expire_bucket(uint64_t due_ms) {
+  const uint64_t over_ms = due_ms % expire_bucket_ms;
+  return over_ms == 0 || due_ms > UINT64_MAX - expire_bucket_ms
+             ? due_ms
+             : due_ms - over_ms + expire_bucket_ms;
+}
 
 // What all counters of a keyspace hold, summed.
 Result<Figures> stored_figures(Engine& engine, KeyspaceId keyspace);
