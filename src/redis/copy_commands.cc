@@ -68,8 +68,10 @@ Result<bool> rename(Call& call, bool may_replace) {
 
 Result<uint32_t> parse_database(const AloneCall& call, size_t i) {
   TRY(call.integer(i));
-  return call.database(
-      i, reply_with("ERR value is out of range, value must between -2147483648 and 2147483647"));
+  TRY_ASSIGN(const int32_t index,
+             call.index(i, reply_with("ERR value is out of range, value must between -2147483648 "
+                                      "and 2147483647")));
+  return database_at(index);
 }
 
 struct Target {

@@ -108,8 +108,10 @@ Status flushdb(AloneCall& call) {
 Status flushall(AloneCall& call) { return flush(call, 0, databases_max - 1); }
 
 Status swapdb(AloneCall& alone) {
-  TRY_ASSIGN(const uint32_t one, alone.database(1, reply_with("ERR invalid first DB index")));
-  TRY_ASSIGN(const uint32_t other, alone.database(2, reply_with("ERR invalid second DB index")));
+  TRY_ASSIGN(const int32_t first, alone.index(1, reply_with("ERR invalid first DB index")));
+  TRY_ASSIGN(const int32_t second, alone.index(2, reply_with("ERR invalid second DB index")));
+  TRY_ASSIGN(const uint32_t one, database_at(first));
+  TRY_ASSIGN(const uint32_t other, database_at(second));
   return transact_all(alone, Access::write, [&](Call& call) -> Status {
     TRY(call.keys.swap(one, other));
     call.reply.ok();

@@ -71,8 +71,8 @@ bool is_broken(const Session& session, uint64_t now_ms) {
 
 constexpr std::string_view reason_broken = "watch_broken";
 
-// What works on keys is one transaction. What does not (CLIENT, CONFIG, INFO) has its effect once,
-// when that is done.
+// What works on keys, or decides how that is done, is one transaction. What does not (CLIENT,
+// CONFIG, INFO) has its effect once, when that is done.
 bool is_transacted(const QueuedCommand& queued) {
   return queued.command->handler.run != nullptr || queued.command->has(joins_exec);
 }
@@ -80,14 +80,19 @@ bool is_transacted(const QueuedCommand& queued) {
 Status run_transacted(AloneCall& call, RedisTransaction& transaction) {
   Session& session = call.session;
   const uint32_t database = session.database;
+  const int protocol = session.protocol;
+  const auto undo = [&] {
+    session.database = database;
+    session.protocol = protocol;
+  };
   for (const auto& [key, watched] : session.watched)
     transaction.name_key(watched.database, watched.name, Access::read);
   Status status = transaction.run([&](Keys& keys) -> Status {
-    session.database = database;  // of a run before this one
+    undo();  // what a run before this one did
     if (is_broken(session, keys.now_ms())) return Error{Code::refused, "watched", reason_broken};
     return {};
   });
-  if (!status) session.database = database;
+  if (!status) undo();
   return status;
 }
 
@@ -97,6 +102,7 @@ Status run_queue(AloneCall& call) {
   std::vector<std::vector<ByteView>> args;
   for (const QueuedCommand& queued : queue)
     args.emplace_back(queued.args.begin(), queued.args.end());
+  const int protocol_before = session.protocol;
   RedisTransaction transaction(call.server, session);
   for (size_t i = 0; i < queue.size(); i++)
     if (is_transacted(queue[i])) transaction.add_always({&session, queue[i].command, args[i]});
@@ -108,17 +114,23 @@ Status run_queue(AloneCall& call) {
   TRY(status);
   session.in_multi = false;
   call.reply.array(queue.size());
+  // What comes behind the transaction is answered in the protocol that was chosen before it.
+  const int protocol_behind = session.protocol;
+  session.protocol = protocol_before;
   Executor executor(call.server, true);
   for (size_t i = 0, transacted = 0; i < queue.size(); i++) {
-    if (is_transacted(queue[i])) {
-      call.reply.raw(transaction.reply(transacted++));
-      continue;
-    }
     Bytes reply;
-    Request request{&session, args[i], &reply};
-    executor.run({&request, 1});
+    if (is_transacted(queue[i])) {
+      reply = transaction.reply(transacted++);
+      const bool chooses = queue[i].command->name == "hello" && args[i].size() > 1;
+      if (chooses && !reply.starts_with('-')) session.protocol = args[i][1] == "3" ? 3 : 2;
+    } else {
+      Request request{&session, args[i], &reply};
+      executor.run({&request, 1});
+    }
     call.reply.raw(reply);
   }
+  session.protocol = protocol_behind;
   return {};
 }
 

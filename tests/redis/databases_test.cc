@@ -290,9 +290,11 @@ TEST_P(RedisDatabases, NothingIsLostBetweenSwaps) {
 TEST_P(RedisDatabases, AFlushIsOneStepToOthers) {
   constexpr int rounds = 200;
   std::atomic<bool> done{false};
+  std::atomic<int> written{0};
+  std::atomic<int> seen{0};
   std::thread flusher([&] {
     const auto session = connect();
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < rounds || written < rounds || seen < rounds; i++) {
       const Bytes reply = say(*session, i % 3 == 0 ? "FLUSHALL" : "FLUSHDB");
       EXPECT_TRUE(reply == "+OK\r\n" || may_conflict()) << reply;
     }
@@ -301,7 +303,7 @@ TEST_P(RedisDatabases, AFlushIsOneStepToOthers) {
   });
   std::thread writer([&] {
     const auto session = connect();
-    for (int i = 0; !done; i++) say(*session, fmt::format("MSET a {} b {}", i, i));
+    for (; !done; written++) say(*session, fmt::format("MSET a {0} b {0}", written.load()));
     server_->leave(*session);
   });
   std::thread collector([&] {
@@ -310,7 +312,7 @@ TEST_P(RedisDatabases, AFlushIsOneStepToOthers) {
       (void)collector_->step();
     }
   });
-  while (!done) {
+  for (; !done; seen++) {
     const Bytes reply = say("MGET a b");
     if (!reply.starts_with('*')) continue;  // a conflict that did not end
     const Bytes values = reply.substr(4);
