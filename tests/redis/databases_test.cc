@@ -324,6 +324,13 @@ TEST_P(RedisDatabases, AFlushIsOneStepToOthers) {
   writer.join();
   collector.join();
   expect_exact();
+  // Nothing was written where nobody looks any more.
+  EXPECT_EQ(say("FLUSHALL"), "+OK\r\n");
+  clock_.advance_ms(1'000);
+  while (step()) {
+  }
+  EXPECT_EQ(records(), 0u);
+  expect_exact();
 }
 
 }  // namespace
