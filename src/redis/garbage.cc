@@ -59,7 +59,10 @@ struct FlushedPage {
   std::vector<Bytes> granules;
 };
 
-Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot) {
+constexpr ByteView flushed_tables = "mstz";  // in order; with the records of keys go the counts
+
+// From `from` on, which is behind what the last page removed: an engine has to step over that.
+Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot, ByteView from) {
   FlushedPage page;
   Status bad;
   const auto take = [&](ByteView key, ByteView) {
@@ -73,11 +76,12 @@ Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot) {
     page.keys.emplace_back(key);
     return Visit::go_on;
   };
-  // The records of keys first: as soon as they are gone so are the counts.
-  for (const char table : {'m', 's', 'z', 't'}) {
+  for (const char table : flushed_tables) {
     const Bytes prefix = redis_slot_prefix(tenant.id(), table, slot);
-    TRY(tenant.map().engine.scan({.begin = prefix,
-                                  .end = prefix_end(prefix),
+    const Bytes end = prefix_end(prefix);
+    if (from >= end) continue;
+    TRY(tenant.map().engine.scan({.begin = std::max(ByteView(prefix), from),
+                                  .end = end,
                                   .entries_max = life_entries_max,
                                   .bytes_max = life_bytes_max},
                                  take));
@@ -103,8 +107,8 @@ Status remove_flushed(CountedView& view, ByteView key, uint16_t slot) {
 }
 
 // A page of what was in a database that was flushed; true if the note is gone.
-Result<bool> remove_slot_page(Tenant& tenant, const Garbage& note, uint16_t slot) {
-  TRY_ASSIGN(const FlushedPage page, read_flushed(tenant, slot));
+Result<bool> remove_flushed_page(Tenant& tenant, const Garbage& note, uint16_t slot,
+                                 const FlushedPage& page) {
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   const Bytes slots_key = encode(RedisDatabasesKey{tenant.id()});
   Scope scope = Scope::in(tenant.id());
@@ -130,16 +134,26 @@ Result<bool> remove_slot_page(Tenant& tenant, const Garbage& note, uint16_t slot
   return gone;
 }
 
+}  // namespace
+
 // A part of it at a time.
-Result<bool> remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot) {
+Result<bool> RedisGarbageOwner::remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot) {
+  constexpr size_t slots_under_way_max = 1'000;
+  if (flushed_to_.size() >= slots_under_way_max) flushed_to_.clear();
+  Bytes& from = flushed_to_[{tenant.id().value, slot}];
   bool gone = false;
   for (size_t i = 0; i < flushed_pages_max && !gone; i++) {
-    TRY_ASSIGN(gone, remove_slot_page(tenant, note, slot));
+    TRY_ASSIGN(FlushedPage page, read_flushed(tenant, slot, from));
+    if (page.keys.empty() && !from.empty()) {
+      from.clear();  // from the start again, to be sure
+      continue;
+    }
+    TRY_ASSIGN(gone, remove_flushed_page(tenant, note, slot, page));
+    if (!page.keys.empty()) from = std::move(page.keys.back());
   }
+  if (gone) flushed_to_.erase({tenant.id().value, slot});
   return gone;
 }
-
-}  // namespace
 
 // Keys whose time has come.
 Status RedisGarbageOwner::expire(Tenant& tenant, std::span<const Garbage> notes) {

@@ -2,6 +2,8 @@
 // lives that have ended, and all of databases that were flushed.
 #pragma once
 
+#include <map>
+
 #include "redis/server.h"
 #include "tenant/collector.h"
 
@@ -16,10 +18,13 @@ class RedisGarbageOwner final : public GarbageOwner {
 
  private:
   Status expire(Tenant& tenant, std::span<const Garbage> notes);
+  Result<bool> remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot);
 
   RedisServer& server_;
   // Who watches a key saw its time come.
   WatchTable nobody_;
+  // How far flushed slots are, by keyspace: of the one thread that collects.
+  std::map<std::pair<uint32_t, uint16_t>, Bytes> flushed_to_;
 };
 
 }  // namespace trellis

@@ -261,11 +261,10 @@ bool Collector::expires() const {
 // Up to the end of the second that is over. Where other notes follow it steps over them: they may
 // be many. Map is a View or an Engine.
 template <class Map>
-Status Collector::read_at_once(Map& map, const Entry& entry, uint64_t until_ms, size_t notes_max,
-                               std::vector<Garbage>& notes) {
-  const uint64_t before_ms = entry.due_ms - std::min(entry.due_ms, expire_bucket_ms);
+Status Collector::read_at_once(Map& map, const Entry& entry, Bytes begin, uint64_t until_ms,
+                               size_t notes_max, std::vector<Garbage>& notes) {
   const Bytes end = encode(GarbageKey{entry.keyspace, until_ms + 1, Model::catalog, {}});
-  std::optional<Bytes> from = encode(GarbageKey{entry.keyspace, before_ms, Model::catalog, {}});
+  std::optional<Bytes> from = std::move(begin);
   while (from && notes.size() < notes_max) {
     std::optional<Bytes> behind;
     const auto take = [&](ByteView key, ByteView value) {
@@ -298,17 +297,26 @@ Status Collector::expire(const Entry& entry) {
   const uint64_t now_ms = std::max(map_.clock.unix_ms(), entry.due_ms);
   const uint64_t over_s = (now_ms - entry.due_ms) / expire_bucket_ms;
   const uint64_t until_ms = entry.due_ms + std::min(over_s, seconds_max) * expire_bucket_ms;
+  const uint64_t before_ms = entry.due_ms - std::min(entry.due_ms, expire_bucket_ms);
+  const Bytes begin = encode(GarbageKey{entry.keyspace, before_ms, Model::catalog, {}});
+  // After what the last slices removed, as with other garbage.
+  if (expired_to_.size() >= keyspaces_under_way_max) expired_to_.clear();
+  Bytes& from = expired_to_[entry.keyspace];
   std::vector<Garbage> notes;
-  TRY(read_at_once(map_.engine, entry, until_ms, options_.slice_notes, notes));
+  TRY(read_at_once(map_.engine, entry, std::max(begin, from), until_ms, options_.slice_notes,
+                   notes));
   if (!notes.empty()) {
-    if (notes.size() == options_.slice_notes)
+    TRY_ASSIGN(const bool all_gone, collect_slice(*tenant, notes));
+    if (!all_gone || notes.size() == options_.slice_notes)
       rest_percent_ = std::min<uint64_t>(rest_percent_, 100);
-    TRY(collect_slice(*tenant, notes));
+    const Garbage& last = notes.back();
+    if (all_gone) from = encode(GarbageKey{entry.keyspace, last.due_ms, last.model, last.target});
     return {};
   }
+  expired_to_.erase(entry.keyspace);
   return map_.transact(Scope::all_of(entry.keyspace), [&](View& view) -> Status {
     std::vector<Garbage> left;
-    TRY(read_at_once(view, entry, until_ms, 1, left));
+    TRY(read_at_once(view, entry, begin, until_ms, 1, left));
     if (!left.empty()) return {};
     for (uint64_t due_ms = entry.due_ms; due_ms <= until_ms; due_ms += expire_bucket_ms)
       view.remove(encode(KeyspaceDueKey{due_ms, entry.keyspace, DueJob::expire, {}}));

@@ -145,8 +145,8 @@ class Collector {
   Result<std::shared_ptr<Tenant>> tenant_of(const Entry& entry);
   Status expire(const Entry& entry);
   template <class Map>
-  Status read_at_once(Map& map, const Entry& entry, uint64_t until_ms, size_t notes_max,
-                      std::vector<Garbage>& notes);
+  Status read_at_once(Map& map, const Entry& entry, Bytes begin, uint64_t until_ms,
+                      size_t notes_max, std::vector<Garbage>& notes);
   bool expires() const;
   uint64_t life_time_ago_ms() const;
   Result<Slice> read_slice(ByteView begin, ByteView end);
@@ -178,7 +178,8 @@ class Collector {
   uint64_t rest_us_ = 0;
   uint64_t rest_percent_ = 0;  // of what the step takes
   std::unordered_map<KeyspaceId, UnderWay> under_way_;
-  std::unordered_set<size_t> passed_over_;  // hashes of keys
+  std::unordered_map<KeyspaceId, Bytes> expired_to_;  // where the next slice of expire begins
+  std::unordered_set<size_t> passed_over_;            // hashes of keys
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> failed_steps_{0};
   std::atomic<uint64_t> notes_{0};
