@@ -88,6 +88,7 @@ inline constexpr std::tuple all_keys{
     KeyEntry<CatalogUserKey>{"catalog", "user"},
     KeyEntry<CatalogViewKey>{"catalog", "view"},
     KeyEntry<RedisMetadataKey>{"redis", "metadata of a key; a string's value"},
+    KeyEntry<RedisDatabasesKey>{"redis", "which slot each database has"},
     KeyEntry<RedisSubKey>{"redis", "field, member, element or fragment"},
     KeyEntry<RedisStreamEntryKey>{"redis", "stream entry"},
     KeyEntry<RedisStreamGroupKey>{"redis", "consumer group"},

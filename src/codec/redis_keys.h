@@ -3,12 +3,14 @@
 //
 //   'x' keyspace 'd' ...
 //     'm' namespace user-key                          metadata of a key (redis_metadata.h)
+//     'n' 00                                          ours: which slot each database has
 //     's' namespace key version sub                   hash field, set member, list index, ...
 //     'z' namespace key version score member          sorted set by score
 //     't' namespace key version ...                   stream entries and consumer groups
 //
-// The namespace holds the database number in decimal: SELECT 3 is 01 '3'. The version is new with
-// every life of a key, so deleting a key of any size is one metadata write.
+// The namespace holds the database's slot in decimal, which is its number until it is swapped or
+// flushed: SELECT 3 is 01 '3'. The version is new with every life of a key, so deleting a key of
+// any size is one metadata write.
 #pragma once
 
 #include <cmath>
@@ -82,7 +84,7 @@ inline constexpr uint64_t redis_bitmap_fragment_bytes = 1024;
 
 template <class Record>
 constexpr auto namespace_field(ByteView Record::*member) {
-  return field<LengthPrefixed<1>>("namespace", member, "database number in decimal");
+  return field<LengthPrefixed<1>>("namespace", member, "slot of the database in decimal");
 }
 template <class Record>
 constexpr auto version_field(uint64_t Record::*member) {
@@ -270,5 +272,16 @@ using RedisStreamEntryKey = RedisKey<KvrocksStreamEntryKey>;
 using RedisStreamGroupKey = RedisKey<KvrocksStreamGroupKey>;
 using RedisStreamConsumerKey = RedisKey<KvrocksStreamConsumerKey>;
 using RedisStreamPendingKey = RedisKey<KvrocksStreamPendingKey>;
+
+// | 'x' | keyspace u24 | 'd' | 'n' | 00 |: which slot each database has (redis/databases.h). The
+// zero is the length of a namespace that no key has.
+struct RedisDatabasesKey {
+  KeyspaceId keyspace;
+  static constexpr std::string_view kind = "redis.databases";
+  static constexpr auto layout() {
+    return record(mode_txn, keyspace_field(&RedisDatabasesKey::keyspace), model_redis,
+                  literal("table", "n\0", "slots of databases", "/Databases"));
+  }
+};
 
 }  // namespace trellis

@@ -235,8 +235,9 @@ struct KeyspacePurgeKey {
 inline constexpr Word due_job_words[] = {{"g", "garbage", "/Garbage"},
                                          {"p", "purge", "/Purge"},
                                          {"q", "request", "/Request"},
-                                         {"r", "retire", "/Retire"}};
-enum class DueJob : unsigned char { garbage, purge, request, retire };
+                                         {"r", "retire", "/Retire"},
+                                         {"e", "expire", "/Expire"}};
+enum class DueJob : unsigned char { garbage, purge, request, retire, expire };
 
 // The due index: which keyspaces need work, and when. A keyspace that is not in it costs nothing.
 // | 04 | '/keyspaces/' 'due/' | due u64, unix ms | keyspace u24 | job | detail bytes |

@@ -57,6 +57,17 @@ Result<int64_t> AloneCall::integer(size_t i) const {
   return *number;
 }
 
+Result<int32_t> AloneCall::index(size_t i, Error not_a_number) const {
+  const auto number = parse_integer(arg(i));
+  if (!number || *number != static_cast<int32_t>(*number)) return not_a_number;
+  return static_cast<int32_t>(*number);
+}
+
+Result<uint32_t> database_at(int64_t index) {
+  if (index < 0 || index >= databases_max) return reply_with("ERR DB index is out of range");
+  return static_cast<uint32_t>(index);
+}
+
 Result<Key*> Call::open(size_t i) {
   TRY_ASSIGN(Key* const key, keys.open(session.database, arg(i)));
   if (command.has(command_flag::readonly)) (key->exists() ? lookups.hits : lookups.misses)++;

@@ -68,12 +68,24 @@ struct AloneCall {
   Session& session;
   RedisServer& server;
   uint64_t now_ms;
+  // Of EXEC's transaction, which it is part of and has the keyspace to itself; else null.
+  Keys* keys;
 
   size_t count() const { return args.size(); }
   ByteView arg(size_t i) const { return args[i]; }
   bool is_word(size_t i, std::string_view word) const;
   Result<int64_t> integer(size_t i) const;
+  // What names a database: a number of 32 bits.
+  Result<int32_t> index(size_t i, Error not_a_number) const;
+
+  // What is stored, with what EXEC did before. To read so is to be admitted first.
+  Status admit_read();
+  Result<DatabaseSlots> slots();
+  Result<int64_t> count_keys(const DatabaseSlots& slots, uint32_t database);
+  Result<ScanPage> scan(const ScanRequest& request, ScanVisitor visit);
 };
+
+Result<uint32_t> database_at(int64_t index);  // ERR DB index is out of range
 
 // An argument as Redis shows it in errors: as a C string, up to so many bytes.
 std::string_view shown(ByteView text, size_t bytes_max = ByteView::npos);

@@ -35,6 +35,9 @@ inline constexpr uint32_t no_async_loading = 1U << 13;
 inline constexpr uint32_t asking = 1U << 14;
 // Ours, which COMMAND does not tell. Whoever lacks the role is refused: admins of the keyspace have
 // all that Redis calls admin and that is not for everyone, the server's admin has the rest.
+// Works on keys that it cannot name, and runs alone for that: EXEC takes the keyspace for itself to
+// run it inside of its transaction. Other commands that run alone EXEC runs behind it.
+inline constexpr uint32_t joins_exec = 1U << 29;
 inline constexpr uint32_t for_everyone = 1U << 30;
 inline constexpr uint32_t for_server_admin = 1U << 31;
 }  // namespace command_flag

@@ -61,7 +61,7 @@ constexpr Named categories[] = {
      "command|getkeysandflags command|help command|info command|list",
      "connection"},
     {"dbsize", "keyspace"},
-    {"flushall flushdb keys", "keyspace dangerous"},
+    {"flushall flushdb keys swapdb", "keyspace dangerous"},
     {"info", "dangerous"},
     {"lastsave role", "admin dangerous"},
     {"restore", "keyspace dangerous"},

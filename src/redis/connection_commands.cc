@@ -75,6 +75,8 @@ Status hello(AloneCall& call) {
   std::optional<std::string> name;
   for (; i < call.count(); i++) {
     if (call.is_word(i, "auth") && i + 2 < call.count()) {
+      // It would be another's keyspace than the one that EXEC has.
+      if (call.keys != nullptr) return reply_with("ERR HELLO with AUTH cannot be part of EXEC");
       TRY(call.server.authenticate(session, call.arg(i + 1), call.arg(i + 2)));
       i += 2;
     } else if (call.is_word(i, "setname") && i + 1 < call.count()) {
@@ -120,7 +122,7 @@ const Command table[] = {
     {"echo", 2, loading | stale | fast, {}, echo, "1.0.0", "Gives back what it is given."},
     {"hello",
      -1,
-     plain | fast | no_auth | allow_busy,
+     plain | fast | no_auth | allow_busy | joins_exec,
      {},
      hello,
      "6.0.0",
@@ -134,7 +136,13 @@ const Command table[] = {
      reset,
      "6.2.0",
      "Makes the connection as it was when it came in."},
-    {"select", 2, loading | stale | fast, {}, select, "1.0.0", "Chooses the database."},
+    {"select",
+     2,
+     loading | stale | fast | joins_exec,
+     {},
+     select,
+     "1.0.0",
+     "Chooses the database."},
 };
 
 }  // namespace

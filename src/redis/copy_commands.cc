@@ -67,11 +67,11 @@ Result<bool> rename(Call& call, bool may_replace) {
 }
 
 Result<uint32_t> parse_database(const AloneCall& call, size_t i) {
-  TRY_ASSIGN(const int64_t database, call.integer(i));
-  if (database < INT32_MIN || database > INT32_MAX)
-    return reply_with("ERR value is out of range, value must between -2147483648 and 2147483647");
-  if (database < 0 || database >= databases_max) return reply_with("ERR DB index is out of range");
-  return static_cast<uint32_t>(database);
+  TRY(call.integer(i));
+  TRY_ASSIGN(const int32_t index,
+             call.index(i, reply_with("ERR value is out of range, value must between -2147483648 "
+                                      "and 2147483647")));
+  return database_at(index);
 }
 
 struct Target {
@@ -84,11 +84,9 @@ struct Target {
 Status copy_to(AloneCall& alone, const Target& target) {
   const uint32_t database = alone.session.database;
   if (target.database == database && target.name == alone.arg(1)) return same_key();
-  const KeyspaceId keyspace = alone.session.tenant->id();
-  Scope scope = Scope::in(keyspace);
-  scope.exclusive(redis_metadata_key(keyspace, database, alone.arg(1)));
-  scope.exclusive(redis_metadata_key(keyspace, target.database, target.name));
-  return transact_alone(alone, scope, Access::write, [&](Call& call) -> Status {
+  const NamedKey names[] = {{database, alone.arg(1), Access::write},
+                            {target.database, target.name, Access::write}};
+  return transact_alone(alone, names, [&](Call& call) -> Status {
     TRY_ASSIGN(Key* const from, call.open(1));
     TRY_ASSIGN(Key* const to, call.keys.open(target.database, target.name));
     const bool copies = from->exists() && (target.may_replace || !to->exists());

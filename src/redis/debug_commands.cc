@@ -40,6 +40,12 @@ Status debug_reload(AloneCall& call) {
   return {};
 }
 
+Status debug_set_active_expire(AloneCall& call) {
+  call.server.set_expires_actively(call.arg(2) != "0");
+  call.reply.ok();
+  return {};
+}
+
 Status debug_error(AloneCall& call) { return reply_with(Bytes(call.arg(2))); }
 
 Status debug_log(AloneCall& call) {
@@ -55,28 +61,26 @@ Status debug_stringmatch(AloneCall& call) {
 
 // --- what keys hold ---
 
-Scope scope_of(const AloneCall& call, std::span<const Bytes> names, uint32_t database) {
-  Scope scope = Scope::in(call.session.tenant->id());
-  for (const Bytes& name : names)
-    scope.shared(redis_metadata_key(call.session.tenant->id(), database, name));
-  return scope;
+std::vector<NamedKey> named(std::span<const Bytes> names, uint32_t database) {
+  std::vector<NamedKey> keys;
+  for (const Bytes& name : names) keys.push_back({database, name, Access::read});
+  return keys;
 }
 
 Status debug_object(AloneCall& call) {
   const Bytes names[] = {Bytes(call.arg(2))};
-  return transact_alone(
-      call, scope_of(call, names, call.session.database), Access::read, [](Call& inner) -> Status {
-        TRY_ASSIGN(const Key* const key, inner.open(2));
-        if (!key->exists()) return no_such_key();
-        TRY_ASSIGN(const std::string_view encoding, encoding_of(inner, *key));
-        TRY_ASSIGN(const RdbValue value, read_value(inner, *key));
-        constexpr size_t seal_bytes = 11;  // the type, and what DUMP adds
-        inner.reply.simple(
-            fmt::format("Value at:0x{:x} refcount:1 encoding:{} serializedlength:{} lru:0 "
-                        "lru_seconds_idle:0",
-                        key->version(), encoding, write_rdb_payload(value).size() - seal_bytes));
-        return {};
-      });
+  return transact_alone(call, named(names, call.session.database), [](Call& inner) -> Status {
+    TRY_ASSIGN(const Key* const key, inner.open(2));
+    if (!key->exists()) return no_such_key();
+    TRY_ASSIGN(const std::string_view encoding, encoding_of(inner, *key));
+    TRY_ASSIGN(const RdbValue value, read_value(inner, *key));
+    constexpr size_t seal_bytes = 11;  // the type, and what DUMP adds
+    inner.reply.simple(
+        fmt::format("Value at:0x{:x} refcount:1 encoding:{} serializedlength:{} lru:0 "
+                    "lru_seconds_idle:0",
+                    key->version(), encoding, write_rdb_payload(value).size() - seal_bytes));
+    return {};
+  });
 }
 
 constexpr size_t digest_bytes = 20;  // as many as Redis shows
@@ -110,36 +114,34 @@ std::string digest_text(ByteView digest) { return to_hex(digest.substr(0, digest
 Status debug_digest_value(AloneCall& call) {
   std::vector<Bytes> names;
   for (size_t i = 2; i < call.count(); i++) names.emplace_back(call.arg(i));
-  return transact_alone(call, scope_of(call, names, call.session.database), Access::read,
-                        [&](Call& inner) -> Status {
-                          inner.reply.array(names.size());
-                          for (size_t i = 2; i < inner.count(); i++) {
-                            TRY_ASSIGN(const Key* const key, inner.open(i));
-                            Bytes digest = no_digest();
-                            if (key->exists()) {
-                              TRY_ASSIGN(digest, value_digest(inner, *key));
-                            }
-                            inner.reply.simple(digest_text(digest));
-                          }
-                          return {};
-                        });
+  return transact_alone(call, named(names, call.session.database), [&](Call& inner) -> Status {
+    inner.reply.array(names.size());
+    for (size_t i = 2; i < inner.count(); i++) {
+      TRY_ASSIGN(const Key* const key, inner.open(i));
+      Bytes digest = no_digest();
+      if (key->exists()) {
+        TRY_ASSIGN(digest, value_digest(inner, *key));
+      }
+      inner.reply.simple(digest_text(digest));
+    }
+    return {};
+  });
 }
 
 // Of some keys of one database, into `digest`.
 Status add_keys(AloneCall& call, uint32_t database, const std::vector<Bytes>& names,
                 Bytes& digest) {
   Bytes page;
-  TRY(transact_alone(
-      call, scope_of(call, names, database), Access::read, [&](Call& inner) -> Status {
-        page = no_digest();
-        for (const Bytes& name : names) {
-          TRY_ASSIGN(const Key* const key, inner.keys.open(database, name));
-          if (!key->exists()) continue;
-          TRY_ASSIGN(const Bytes value, value_digest(inner, *key));
-          add_in_any_order(page, fmt::format("{} ", database) + sha256(name) + value);
-        }
-        return {};
-      }));
+  TRY(transact_alone(call, named(names, database), [&](Call& inner) -> Status {
+    page = no_digest();
+    for (const Bytes& name : names) {
+      TRY_ASSIGN(const Key* const key, inner.keys.open(database, name));
+      if (!key->exists()) continue;
+      TRY_ASSIGN(const Bytes value, value_digest(inner, *key));
+      add_in_any_order(page, fmt::format("{} ", database) + sha256(name) + value);
+    }
+    return {};
+  }));
   for (size_t i = 0; i < digest.size(); i++) digest[i] = static_cast<char>(digest[i] ^ page[i]);
   return {};
 }
@@ -148,7 +150,8 @@ Status debug_digest(AloneCall& call) {
   constexpr size_t page_keys = 32;
   Bytes digest = no_digest();
   for (uint32_t database = 0; database < databases_max; database++) {
-    const Bytes prefix = redis_metadata_key(call.session.tenant->id(), database, {});
+    TRY_ASSIGN(const DatabaseSlots slots, call.slots());
+    const Bytes prefix = redis_metadata_key(call.session.tenant->id(), slots.of(database), {});
     for (std::optional<Bytes> from = prefix; from;) {
       std::vector<Bytes> names;
       TRY_ASSIGN(ScanPage page,
@@ -289,8 +292,8 @@ const Command subcommands[] = {
     entry("quicklist-packed-threshold", 3, accept, "<bytes>", "Does nothing."),
     entry("reload", -2, debug_reload, "[<option> ...]",
           "Does nothing: everything is on disk, and read from there."),
-    entry("set-active-expire", 3, accept, "0|1",
-          "Does nothing: a key is gone for clients when its time has come, collected or not."),
+    entry("set-active-expire", 3, debug_set_active_expire, "0|1",
+          "Whether keys are removed when their time has come; for clients they are gone."),
     entry("sleep", 3, debug_sleep, "<seconds>", "Holds up this loop, up to a minute."),
     entry("stringmatch-len", 4, accept, "<length> <pattern>", "Does nothing."),
     entry("stringmatch-test", 2, debug_stringmatch, "", "Does nothing."),

@@ -102,20 +102,25 @@ bool RedisTransaction::add(const Element& element, bool always) {
                                            argument_bytes_ + bytes > argument_bytes_max ||
                                            elements_.size() == elements_max);
   if (full && !always) return false;
-  const bool is_write = element.command->has(write);
-  for (const size_t position : positions) {
-    names_.push_back({element.session->database, element.args[position]});
-    exclusive_.push_back(is_write);
-  }
+  const Access access = element.command->has(write) ? Access::write : Access::read;
+  if (element.command->handler.run_alone != nullptr) take_keyspace(access);
+  for (const size_t position : positions)
+    name_key(element.session->database, element.args[position], access);
   argument_bytes_ += bytes;
-  writes_ = writes_ || is_write;
+  writes_ = writes_ || access == Access::write;
   elements_.push_back(element);
   return true;
 }
 
-void RedisTransaction::read_too(uint32_t database, ByteView name) {
+void RedisTransaction::name_key(uint32_t database, ByteView name, Access access) {
   names_.push_back({database, name});
-  exclusive_.push_back(false);
+  exclusive_.push_back(access == Access::write);
+  writes_ = writes_ || access == Access::write;
+}
+
+void RedisTransaction::take_keyspace(Access access) {
+  takes_keyspace_ = true;
+  writes_ = writes_ || access == Access::write;
 }
 
 // As far as can be told before anything has run.
@@ -143,24 +148,42 @@ Status RedisTransaction::prefetch_subs(Keys& keys) {
   return keys.prefetch_subs(wanted);
 }
 
-Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys&)> check,
-                                      size_t stop_bytes) {
+Status RedisTransaction::run_in(CountedView& view, FunctionRef<Status(Keys&)> check,
+                                size_t stop_bytes) {
   replies_.clear();
   ends_.clear();
   ended_us_.clear();
   errors_.clear();
   lookups_ = {};
-  Clock& clock = server_.map().clock;
-  Keys keys(view, tenant_.id(), server_.versions(), server_.map().clock.unix_ms());
+  TRY(databases_.check(tenant_, view, slots_));
+  Keys keys(view, tenant_.id(), server_.versions(), server_.watches(), slots_,
+            server_.map().clock.unix_ms());
   TRY(keys.prefetch(names_));
   TRY(prefetch_subs(keys));
   TRY(check(keys));
+  TRY(run_elements(keys, stop_bytes));
+  TRY(keys.finish());
+  if (keys.has_new_slots()) databases_.doubt();
+  return {};
+}
+
+Status RedisTransaction::run_elements(Keys& keys, size_t stop_bytes) {
+  Clock& clock = server_.map().clock;
   handlers_began_us_ = clock.monotonic_us();
   for (const Element& element : elements_) {
+    const Handler& handler = element.command->handler;
     Reply reply(replies_, element.session->protocol);
-    Call call{*element.command, element.args, reply, keys, *element.session, server_, lookups_};
     const size_t mark = reply.mark();
-    if (Status status = element.command->handler.run(call); !status) {
+    Status status;
+    if (handler.run != nullptr) {
+      Call call{*element.command, element.args, reply, keys, *element.session, server_, lookups_};
+      status = handler.run(call);
+    } else {
+      AloneCall call{*element.command, element.args,  reply, *element.session,
+                     server_,          keys.now_ms(), &keys};
+      status = handler.run_alone(call);
+    }
+    if (!status) {
       if (status.error().reason != reply_error) return status;
       reply.rewind(mark);
       reply.error(status.error().message);
@@ -171,7 +194,7 @@ Status RedisTransaction::run_elements(CountedView& view, FunctionRef<Status(Keys
     ended_us_.push_back(clock.monotonic_us());
     if (replies_.size() > stop_bytes) break;
   }
-  return keys.finish([&](const Key& key) { server_.watches().touch(key.stored_key()); });
+  return {};
 }
 
 void RedisTransaction::record() {
@@ -207,21 +230,34 @@ void RedisTransaction::record() {
   }
 }
 
-Status RedisTransaction::run(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
-  began_us_ = server_.map().clock.monotonic_us();
-  if (writes_) TRY(server_.versions().prepare());  // reads go on where nothing can be written
+Scope RedisTransaction::scope() const {
   const KeyspaceId keyspace = tenant_.id();
   // So many latches would be in everybody's way: one for all of it is not worse.
-  Scope scope = names_.size() > names_max ? Scope::all_of(keyspace) : Scope::in(keyspace);
-  if (names_.size() <= names_max)
-    for (size_t i = 0; i < names_.size(); i++) {
-      const Bytes key = redis_metadata_key(keyspace, names_[i].database, names_[i].name);
-      exclusive_[i] ? scope.exclusive(key) : scope.shared(key);
-    }
+  if (takes_keyspace_ || names_.size() > names_max) return Scope::all_of(keyspace);
+  Scope scope = Scope::in(keyspace);
+  for (size_t i = 0; i < names_.size(); i++) {
+    const Bytes key = redis_metadata_key(keyspace, slots_.of(names_[i].database), names_[i].name);
+    exclusive_[i] ? scope.exclusive(key) : scope.shared(key);
+  }
+  if (!tenant_.map().latched()) scope.shared(encode(RedisDatabasesKey{keyspace}));
+  return scope;
+}
+
+Status RedisTransaction::run_once(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
+  slots_ = databases_.last();
   const auto operations = static_cast<uint32_t>(elements_.size());
-  const auto run_all = [&](CountedView& view) { return run_elements(view, check, stop_bytes); };
-  TRY(writes_ ? tenant_.write(caller_, Model::redis, scope, run_all, operations)
-              : tenant_.read(caller_, Model::redis, scope, run_all, operations));
+  const auto run_all = [&](CountedView& view) { return run_in(view, check, stop_bytes); };
+  return writes_ ? tenant_.write(caller_, Model::redis, scope(), run_all, operations)
+                 : tenant_.read(caller_, Model::redis, scope(), run_all, operations);
+}
+
+Status RedisTransaction::run(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
+  began_us_ = server_.map().clock.monotonic_us();
+  // Reads go on where nothing can be written.
+  if (writes_) TRY(server_.versions().prepare());
+  Status status = run_once(check, stop_bytes);
+  while (!status && status.error().reason == slots_changed) status = run_once(check, stop_bytes);
+  TRY(status);
   record();
   return {};
 }
@@ -297,7 +333,7 @@ void Executor::run_alone(const Request& request, const Command& command) {
   const size_t before = request.out->size();
   Reply reply(*request.out, session.protocol);
   const Clock& clock = server_.map().clock;
-  AloneCall call{command, request.args, reply, session, server_, clock.unix_ms()};
+  AloneCall call{command, request.args, reply, session, server_, clock.unix_ms(), nullptr};
   const uint64_t began_us = clock.monotonic_us();
   std::string error;
   Status status = command.handler.run_alone(call);
@@ -330,7 +366,7 @@ size_t Executor::commit(RedisTransaction& transaction, std::span<const Planned> 
     if (is_full(*one.request)) continue;
     Session& session = *one.request->session;
     Status outcome = status;
-    RedisTransaction alone(server_, *session.tenant, session.caller);
+    RedisTransaction alone(server_, session);
     if (may_repeat) {
       alone.add({&session, one.command, one.request->args});
       outcome = alone.run(no_check);
@@ -358,7 +394,7 @@ void Executor::run_together(std::span<const Planned> planned) {
       continue;
     }
     Session& session = *planned[first].request->session;
-    RedisTransaction transaction(server_, *session.tenant, session.caller);
+    RedisTransaction transaction(server_, session);
     size_t end = first;
     while (end < planned.size() && !is_full(*planned[end].request)) {
       const Planned& next = planned[end];

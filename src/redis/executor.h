@@ -29,16 +29,21 @@ class RedisTransaction {
     const Command* command;
     Args args;
   };
-  RedisTransaction(RedisServer& server, Tenant& tenant, const Caller& caller)
-      : server_(server), tenant_(tenant), caller_(caller) {}
+  // Of the tenant and role that the session has.
+  RedisTransaction(RedisServer& server, const Session& session)
+      : server_(server),
+        tenant_(*session.tenant),
+        caller_(session.caller),
+        databases_(*session.databases) {}
 
   // Names what `element` may touch. Says no, and does nothing, if the transaction is full: then it
-  // belongs into the next one.
+  // belongs into the next one. What runs alone takes the keyspace for the whole transaction.
   bool add(const Element& element);
   // The same, full or not: of what must be one.
   void add_always(const Element& element);
-  // A key that is only looked at.
-  void read_too(uint32_t database, ByteView name);
+  // A key that is looked at, or changed, by what run() is given to run first.
+  void name_key(uint32_t database, ByteView name, Access access);
+  void take_keyspace(Access access);
   size_t size() const { return elements_.size(); }
 
   // Runs all, or, if it fails, none of them. `check` runs first, under the latches; what it answers
@@ -53,16 +58,22 @@ class RedisTransaction {
   void record();
   Status prefetch_subs(Keys& keys);
   bool add(const Element& element, bool always);
-  Status run_elements(CountedView& view, FunctionRef<Status(Keys&)> check, size_t stop_bytes);
+  Status run_once(FunctionRef<Status(Keys&)> check, size_t stop_bytes);
+  Status run_in(CountedView& view, FunctionRef<Status(Keys&)> check, size_t stop_bytes);
+  Status run_elements(Keys& keys, size_t stop_bytes);
+  Scope scope() const;
 
   RedisServer& server_;
   Tenant& tenant_;
   const Caller& caller_;
+  Databases& databases_;
+  DatabaseSlots slots_;  // as its scope has them
   std::vector<Element> elements_;
   std::vector<Keys::Name> names_;
   std::vector<bool> exclusive_;  // of names_
   size_t argument_bytes_ = 0;
   bool writes_ = false;
+  bool takes_keyspace_ = false;
   Bytes replies_;
   std::vector<size_t> ends_;
   // Of the last run, for its records. A command's time is its own and its share of what they all

@@ -1,5 +1,6 @@
 #include "redis/garbage.h"
 
+#include "codec/address.h"
 #include "codec/redis_keys.h"
 #include "redis/key.h"
 
@@ -8,6 +9,9 @@ namespace {
 
 constexpr size_t life_entries_max = 1'000;  // in one transaction
 constexpr size_t life_bytes_max = 1024 * 1024;
+constexpr size_t flushed_keys_max = 32;  // in one transaction
+constexpr size_t flushed_pages_max = 8;  // at a time
+constexpr size_t expired_max = 16;       // in one transaction
 
 // Removes up to so many entries of an interval; true if none is left.
 Result<bool> remove_some(CountedView& view, ByteView begin, ByteView end) {
@@ -26,7 +30,7 @@ Result<bool> remove_some(CountedView& view, ByteView begin, ByteView end) {
 
 // The records of one life, in both tables. A part of them at a time; true if the note is gone.
 Result<bool> remove_life(Tenant& tenant, const Garbage& note, const RedisGarbage& life) {
-  const std::string ns = std::to_string(life.database);
+  const std::string ns = std::to_string(life.slot);
   const KvrocksSubPrefix prefix{.ns = ns, .key = life.name, .version = life.version};
   const Bytes subs = encode(RedisSubKey{tenant.id(), {.prefix = prefix, .sub = {}}});
   const Bytes any_score =
@@ -34,7 +38,7 @@ Result<bool> remove_life(Tenant& tenant, const Garbage& note, const RedisGarbage
   const Bytes scores = any_score.substr(0, any_score.size() - sizeof(double));
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Scope scope = Scope::in(tenant.id());
-  scope.exclusive(redis_metadata_key(tenant.id(), life.database, life.name)).exclusive(note_key);
+  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
   bool gone = false;
   TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
     gone = false;
@@ -49,41 +53,177 @@ Result<bool> remove_life(Tenant& tenant, const Garbage& note, const RedisGarbage
   return gone;
 }
 
+// Some entries of a table that one transaction may remove: of few keys, because each is latched.
+struct FlushedPage {
+  std::vector<Bytes> keys;
+  std::vector<Bytes> granules;
+};
+
+constexpr ByteView flushed_tables = "mstz";  // in order; with the records of keys go the counts
+
+// From `from` on, which is behind what the last page removed: an engine has to step over that.
+Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot, ByteView from) {
+  FlushedPage page;
+  Status bad;
+  const auto take = [&](ByteView key, ByteView) {
+    Bytes granule;
+    bad = append_granule(granule, key);
+    if (!bad) return Visit::stop;
+    if (page.granules.empty() || page.granules.back() != granule) {
+      if (page.granules.size() == flushed_keys_max) return Visit::stop;
+      page.granules.push_back(std::move(granule));
+    }
+    page.keys.emplace_back(key);
+    return Visit::go_on;
+  };
+  for (const char table : flushed_tables) {
+    const Bytes prefix = redis_slot_prefix(tenant.id(), table, slot);
+    const Bytes end = prefix_end(prefix);
+    if (from >= end) continue;
+    TRY(tenant.map().engine.scan({.begin = std::max(ByteView(prefix), from),
+                                  .end = end,
+                                  .entries_max = life_entries_max,
+                                  .bytes_max = life_bytes_max},
+                                 take));
+    TRY(bad);
+    if (!page.keys.empty()) break;
+  }
+  return page;
+}
+
+// An entry that is still there, and what it stands for.
+Status remove_flushed(CountedView& view, ByteView key, uint16_t slot) {
+  Value old;
+  TRY(view.get(key, old));
+  if (!old.found()) return {};
+  if (const auto record = decode<RedisMetadataKey>(key)) {
+    const auto metadata = decode_redis_metadata(old.bytes());
+    if (metadata && metadata->expire_ms != 0)
+      view.forget_garbage(metadata->expire_ms, expiry_target(slot, record->inner.key));
+    view.count_keys(-1, slot);
+  }
+  view.remove(key, old);
+  return {};
+}
+
+// A page of what was in a database that was flushed; true if the note is gone.
+Result<bool> remove_flushed_page(Tenant& tenant, const Garbage& note, uint16_t slot,
+                                 const FlushedPage& page) {
+  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
+  const Bytes slots_key = encode(RedisDatabasesKey{tenant.id()});
+  Scope scope = Scope::in(tenant.id());
+  scope.exclusive(note_key).shared(slots_key);
+  for (const Bytes& key : page.keys) scope.exclusive(key);
+  bool gone = false;
+  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
+    Value noted;
+    Value stored_slots;
+    TRY(view.get(note_key, noted));
+    TRY(view.get(slots_key, stored_slots));
+    TRY_ASSIGN(const DatabaseSlots slots, decode_slots(stored_slots));
+    // Others may have emptied the slot since, and a database may have it.
+    gone = page.keys.empty() || !noted.found() || slots.database_of(slot).has_value();
+    if (!gone) {
+      for (const Bytes& key : page.keys) TRY(remove_flushed(view, key, slot));
+    } else if (noted.found()) {
+      view.forget_garbage(note.due_ms, note.target);
+      if (!slots.database_of(slot)) view.forget_slot(slot);
+    }
+    return {};
+  }));
+  return gone;
+}
+
 }  // namespace
 
-Status RedisGarbageOwner::expire(Tenant& tenant, const Garbage& note, uint32_t database,
-                                 ByteView name) {
-  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
+// A part of it at a time.
+Result<bool> RedisGarbageOwner::remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot) {
+  constexpr size_t slots_under_way_max = 1'000;
+  if (flushed_to_.size() >= slots_under_way_max) flushed_to_.clear();
+  Bytes& from = flushed_to_[{tenant.id().value, slot}];
+  bool gone = false;
+  for (size_t i = 0; i < flushed_pages_max && !gone; i++) {
+    TRY_ASSIGN(FlushedPage page, read_flushed(tenant, slot, from));
+    if (page.keys.empty() && !from.empty()) {
+      from.clear();  // from the start again, to be sure
+      continue;
+    }
+    TRY_ASSIGN(gone, remove_flushed_page(tenant, note, slot, page));
+    if (!page.keys.empty()) from = std::move(page.keys.back());
+  }
+  if (gone) flushed_to_.erase({tenant.id().value, slot});
+  return gone;
+}
+
+// Keys whose time has come.
+Status RedisGarbageOwner::expire(Tenant& tenant, std::span<const Garbage> notes) {
+  struct Due {
+    const Garbage& note;
+    Bytes note_key;
+    RedisGarbage key;
+  };
+  std::vector<Due> all;
   Scope scope = Scope::in(tenant.id());
-  scope.exclusive(redis_metadata_key(tenant.id(), database, name)).exclusive(note_key);
+  for (const Garbage& note : notes) {
+    all.push_back({note, encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target}),
+                   *decode_redis_garbage(note.target)});
+    const RedisGarbage& key = all.back().key;
+    scope.exclusive(redis_metadata_key(tenant.id(), key.slot, key.name))
+        .exclusive(all.back().note_key);
+  }
   TRY(server_.versions().prepare());
-  return tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
-    Value noted;
-    TRY(view.get(note_key, noted));
-    if (!noted.found()) return {};
-    Keys keys(view, tenant.id(), server_.versions(), tenant.map().clock.unix_ms());
-    TRY_ASSIGN(Key* const key, keys.open(database, name));
-    if (key->stored_expire_ms() != note.due_ms)
-      view.forget_garbage(note.due_ms, note.target);  // of no key: cannot be, and does no harm
-    else if (!key->exists())
-      key->drop();  // takes the note back too
-    return keys.finish([&](const Key& dropped) { server_.watches().touch(dropped.stored_key()); });
-  });
+  size_t expired = 0;
+  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
+    expired = 0;
+    Keys keys(view, tenant.id(), server_.versions(), nobody_, {}, tenant.map().clock.unix_ms());
+    for (const Due& due : all) {
+      Value noted;
+      TRY(view.get(due.note_key, noted));
+      if (!noted.found()) continue;
+      TRY_ASSIGN(Key* const key, keys.open_in(due.key.slot, due.key.name));
+      if (key->stored_expire_ms() != due.note.due_ms) {
+        view.forget_garbage(due.note.due_ms, due.note.target);  // of no key: cannot be
+      } else if (!key->exists()) {
+        key->drop();  // takes the note back too
+        expired++;
+      }
+    }
+    return keys.finish();
+  }));
+  if (expired != 0)
+    server_.usage(tenant.id())->count([&](UsageFigures& figures) { figures.expired += expired; });
+  return {};
+}
+
+bool RedisGarbageOwner::is_at_once(const Garbage& note) const {
+  const auto garbage = decode_redis_garbage(note.target);
+  return garbage && garbage->kind != RedisGarbage::Kind::life;
 }
 
 Result<size_t> RedisGarbageOwner::collect(Tenant& tenant, std::span<const Garbage> notes) {
-  size_t gone = 0;
+  using Kind = RedisGarbage::Kind;
+  std::vector<RedisGarbage> all;
   for (const Garbage& note : notes) {
     const auto garbage = decode_redis_garbage(note.target);
     if (!garbage) return Error{Code::corrupt, "a note of Redis does not make sense"};
-    if (garbage->is_expiry) {
-      TRY(expire(tenant, note, garbage->database, garbage->name));
-      server_.usage(tenant.id())->count([](UsageFigures& figures) { figures.expired++; });
-      gone++;
-      continue;
+    all.push_back(*garbage);
+  }
+  size_t gone = 0;
+  for (size_t i = 0; i < notes.size();) {
+    size_t count = 1;
+    bool is_gone = true;
+    if (all[i].kind == Kind::expiry) {
+      while (i + count < notes.size() && count < expired_max && all[i + count].kind == Kind::expiry)
+        count++;
+      // Those that wait have an entry of the due index that waits for them.
+      if (server_.expires_actively()) TRY(expire(tenant, notes.subspan(i, count)));
+    } else if (all[i].kind == Kind::flush) {
+      TRY_ASSIGN(is_gone, remove_slot(tenant, notes[i], all[i].slot));
+    } else {
+      TRY_ASSIGN(is_gone, remove_life(tenant, notes[i], all[i]));
     }
-    TRY_ASSIGN(const bool life_gone, remove_life(tenant, note, *garbage));
-    gone += life_gone ? 1 : 0;
+    gone += is_gone ? count : 0;
+    i += count;
   }
   return gone;
 }

@@ -1,6 +1,8 @@
-// What the collector does with Redis's notes: removes keys whose time has come, and the records of
-// lives that have ended.
+// What the collector does with Redis's notes: removes keys whose time has come, the records of
+// lives that have ended, and all of databases that were flushed.
 #pragma once
+
+#include <map>
 
 #include "redis/server.h"
 #include "tenant/collector.h"
@@ -11,11 +13,18 @@ class RedisGarbageOwner final : public GarbageOwner {
  public:
   explicit RedisGarbageOwner(RedisServer& server) : server_(server) {}
   Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override;
+  bool is_at_once(const Garbage& note) const override;
+  bool expires() const override { return server_.expires_actively(); }
 
  private:
-  Status expire(Tenant& tenant, const Garbage& note, uint32_t database, ByteView name);
+  Status expire(Tenant& tenant, std::span<const Garbage> notes);
+  Result<bool> remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot);
 
   RedisServer& server_;
+  // Who watches a key saw its time come.
+  WatchTable nobody_;
+  // How far flushed slots are, by keyspace: of the one thread that collects.
+  std::map<std::pair<uint32_t, uint16_t>, Bytes> flushed_to_;
 };
 
 }  // namespace trellis

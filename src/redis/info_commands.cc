@@ -303,7 +303,8 @@ struct Expiring {
 
 // By the notes of their expiry. Of so many that looking at them all would take long some are left
 // out.
-Result<std::array<Expiring, databases_max>> count_expiring(AloneCall& call) {
+Result<std::array<Expiring, databases_max>> count_expiring(AloneCall& call,
+                                                           const DatabaseSlots& slots) {
   constexpr size_t notes_max = 200'000;
   std::array<Expiring, databases_max> found{};
   const KeyspaceId keyspace = call.session.tenant->id();
@@ -318,9 +319,10 @@ Result<std::array<Expiring, databases_max>> count_expiring(AloneCall& call) {
               const auto note = decode<GarbageKey>(key);
               if (!note || note->model != Model::redis) return Visit::go_on;
               const auto garbage = decode_redis_garbage(note->target);
-              if (!garbage || !garbage->is_expiry || garbage->database >= databases_max)
-                return Visit::go_on;
-              Expiring& expiring = found[garbage->database];
+              if (!garbage || garbage->kind != RedisGarbage::Kind::expiry) return Visit::go_on;
+              const auto database = slots.database_of(garbage->slot);
+              if (!database) return Visit::go_on;
+              Expiring& expiring = found[*database];
               if (note->due_ms <= call.now_ms) {
                 expiring.due++;
               } else {
@@ -336,15 +338,12 @@ Result<std::array<Expiring, databases_max>> count_expiring(AloneCall& call) {
 
 Result<std::string> keyspace_section(AloneCall& call) {
   Lines lines("Keyspace");
-  TRY_ASSIGN(const auto expiring, count_expiring(call));
-  for (uint16_t database = 0; database < databases_max; database++) {
-    Value value;
-    const Bytes key =
-        encode(CounterKey{call.session.tenant->id(), Model::redis, CounterName::keys, database});
-    TRY(call.server.map().engine.get(key, value));
-    if (!value.found()) continue;
+  TRY_ASSIGN(const DatabaseSlots slots, call.slots());
+  TRY_ASSIGN(const auto expiring, count_expiring(call, slots));
+  for (uint32_t database = 0; database < databases_max; database++) {
     const Expiring& of = expiring[database];
-    const int64_t keys = decode_counter_value(value.bytes()).value_or(0) - of.due;
+    TRY_ASSIGN(int64_t keys, call.count_keys(slots, database));
+    keys -= of.due;
     if (keys <= 0) continue;
     const double ttl_ms = of.later == 0 ? 0 : of.ttl_ms / static_cast<double>(of.later);
     lines.add(fmt::format("db{}", database), fmt::format("keys={},expires={},avg_ttl={}", keys,

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/assert.h"
+#include "codec/counter_value.h"
 #include "codec/redis_keys.h"
 
 namespace trellis {
@@ -16,57 +17,70 @@ namespace {
 // What a record of a collection takes on the disk, roughly: for `explain`, nothing else.
 constexpr uint64_t record_bytes_guess = 64;
 
-std::string database_text(uint32_t database) { return std::to_string(database); }
+std::string slot_text(uint16_t slot) { return std::to_string(slot); }
 
-std::optional<uint32_t> parse_database(ByteView text) {
-  uint32_t database = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), database);
+std::optional<uint16_t> parse_slot(ByteView text) {
+  uint16_t slot = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slot);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return database;
+  return slot;
 }
 
-KvrocksSubPrefix prefix_of(const std::string& database, ByteView name, uint64_t version) {
-  return {.ns = database, .key = name, .version = version};
+KvrocksSubPrefix prefix_of(const std::string& slot, ByteView name, uint64_t version) {
+  return {.ns = slot, .key = name, .version = version};
 }
 
 }  // namespace
 
-Bytes redis_metadata_key(KeyspaceId keyspace, uint32_t database, ByteView name) {
-  const std::string ns = database_text(database);
+Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name) {
+  const std::string ns = slot_text(slot);
   return encode(RedisMetadataKey{keyspace, {.ns = ns, .key = name}});
+}
+
+Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot) {
+  constexpr size_t table_offset = 5;  // behind 'x', the keyspace and 'd'
+  Bytes prefix = redis_metadata_key(keyspace, slot, {});
+  prefix[table_offset] = table;
+  return prefix;
 }
 
 // --- notes ---
 
-Bytes expiry_target(uint32_t database, ByteView name) {
-  const std::string ns = database_text(database);
+Bytes expiry_target(uint16_t slot, ByteView name) {
+  const std::string ns = slot_text(slot);
   Bytes target = "e";
   append(target, KvrocksMetadataKey{.ns = ns, .key = name});
   return target;
 }
 
-Bytes life_target(uint32_t database, ByteView name, uint64_t version) {
-  const std::string ns = database_text(database);
+Bytes flush_target(uint16_t slot) {
+  Bytes target = expiry_target(slot, {});
+  target[0] = 'f';
+  return target;
+}
+
+Bytes life_target(uint16_t slot, ByteView name, uint64_t version) {
+  const std::string ns = slot_text(slot);
   Bytes target = "s";
   append(target, prefix_of(ns, name, version));
   return target;
 }
 
 std::optional<RedisGarbage> decode_redis_garbage(ByteView target) {
-  if (target.starts_with('e')) {
+  using Kind = RedisGarbage::Kind;
+  if (target.starts_with('e') || target.starts_with('f')) {
     const auto key = decode<KvrocksMetadataKey>(target.substr(1));
     if (!key) return std::nullopt;
-    const auto database = parse_database(key->ns);
-    if (!database) return std::nullopt;
-    return RedisGarbage{.is_expiry = true, .database = *database, .name = key->key};
+    const auto slot = parse_slot(key->ns);
+    if (!slot || (target[0] == 'f' && !key->key.empty())) return std::nullopt;
+    return RedisGarbage{target[0] == 'e' ? Kind::expiry : Kind::flush, *slot, key->key};
   }
   if (!target.starts_with('s')) return std::nullopt;
   const auto life = decode<KvrocksSubPrefix>(target.substr(1));
   if (!life) return std::nullopt;
-  const auto database = parse_database(life->ns);
-  if (!database) return std::nullopt;
-  return RedisGarbage{
-      .is_expiry = false, .database = *database, .name = life->key, .version = life->version};
+  const auto slot = parse_slot(life->ns);
+  if (!slot) return std::nullopt;
+  return RedisGarbage{Kind::life, *slot, life->key, life->version};
 }
 
 // --- a key ---
@@ -147,19 +161,22 @@ void Key::drop() {
 
 // --- opening ---
 
-Keys::~Keys() {
+Keys::~Keys() { forget_opened(); }
+
+void Keys::forget_opened() {
   for (const auto& [name, key] : keys_) key->~Key();
+  keys_.clear();
 }
 
-Key& Keys::add(const Name& name) {
-  const Bytes encoded = redis_metadata_key(keyspace_, name.database, name.name);
+Key& Keys::add(const StoredName& name) {
+  const Bytes encoded = redis_metadata_key(keyspace_, name.slot, name.name);
   auto* const stored_key = static_cast<char*>(memory_.allocate(encoded.size(), 1));
   std::copy(encoded.begin(), encoded.end(), stored_key);
   Key* const key = new (memory_.allocate(sizeof(Key), alignof(Key))) Key();
-  key->database_ = name.database;
+  key->slot_ = name.slot;
   key->stored_key_ = {stored_key, encoded.size()};
   key->name_ = key->stored_key_.substr(encoded.size() - name.name.size());
-  keys_.emplace(Name{name.database, key->name_}, key);
+  keys_.emplace(StoredName{name.slot, key->name_}, key);
   return *key;
 }
 
@@ -188,8 +205,9 @@ Status Keys::prefetch(std::span<const Name> names) {
   added.reserve(names.size());
   wanted.reserve(names.size());
   for (const Name& name : names) {
-    if (keys_.contains(name)) continue;
-    added.push_back(&add(name));
+    const StoredName stored{slots_.of(name.database), name.name};
+    if (keys_.contains(stored)) continue;
+    added.push_back(&add(stored));
     wanted.push_back(added.back()->stored_key_);
   }
   if (added.empty()) return {};
@@ -202,9 +220,9 @@ Status Keys::prefetch(std::span<const Name> names) {
   return {};
 }
 
-Result<Key*> Keys::open(uint32_t database, ByteView name) {
-  if (const auto found = keys_.find({database, name}); found != keys_.end()) return found->second;
-  Key& key = add({database, name});
+Result<Key*> Keys::open_in(uint16_t slot, ByteView name) {
+  if (const auto found = keys_.find({slot, name}); found != keys_.end()) return found->second;
+  Key& key = add({slot, name});
   TRY(view_.get(key.stored_key_, key.stored_));
   TRY(read(key));
   return &key;
@@ -213,13 +231,13 @@ Result<Key*> Keys::open(uint32_t database, ByteView name) {
 // --- records of collections ---
 
 Bytes Keys::sub_key(const Key& key, ByteView sub) const {
-  const std::string ns = database_text(key.database_);
+  const std::string ns = slot_text(key.slot_);
   return encode(
       RedisSubKey{keyspace_, {.prefix = prefix_of(ns, key.name_, key.now_.version), .sub = sub}});
 }
 
 Bytes Keys::score_key(const Key& key, double score, ByteView member) const {
-  const std::string ns = database_text(key.database_);
+  const std::string ns = slot_text(key.slot_);
   return encode(RedisScoreKey{keyspace_,
                               {.prefix = prefix_of(ns, key.name_, key.now_.version),
                                .score = without_sign_of_zero(score),
@@ -331,15 +349,15 @@ Status Keys::write(Key& key) {
   const uint64_t expire_was = was_there ? key.was_.expire_ms : 0;
   const uint64_t expire_is = key.exists_ ? key.now_.expire_ms : 0;
   if (expire_was != expire_is) {
-    const Bytes expiry = expiry_target(key.database_, key.name_);
+    const Bytes expiry = expiry_target(key.slot_, key.name_);
     if (expire_was != 0) view_.forget_garbage(expire_was, expiry);
-    if (expire_is != 0) view_.leave_garbage(expire_is, expiry, record_bytes_guess);
+    if (expire_is != 0)
+      view_.leave_garbage(expire_is, expiry, record_bytes_guess, CountedView::When::at_once);
   }
   for (const Key::Life& life : key.ended_)
-    view_.leave_garbage(now_ms_, life_target(key.database_, key.name_, life.version),
+    view_.leave_garbage(now_ms_, life_target(key.slot_, key.name_, life.version),
                         life.size * record_bytes_guess);
-  if (was_there != key.exists_)
-    view_.count_keys(key.exists_ ? 1 : -1, static_cast<uint16_t>(key.database_));
+  if (was_there != key.exists_) view_.count_keys(key.exists_ ? 1 : -1, key.slot_);
   if (!key.exists_) {
     if (was_there) view_.remove(key.stored_key_, key.stored_);
     return {};
@@ -350,14 +368,110 @@ Status Keys::write(Key& key) {
   return {};
 }
 
-Status Keys::finish(ChangedKeys changed) {
+void Keys::touch(const Key& key) {
+  if (watches_.empty()) return;
+  if (const auto database = slots_.database_of(key.slot_))
+    watches_.touch(watched_key(keyspace_, *database, key.name_));
+}
+
+Status Keys::finish() {
   for (const auto& [name, key] : keys_) {
     if (!key->changed_) continue;
     TRY(write(*key));
-    changed(*key);
+    touch(*key);
     key->changed_ = false;
   }
   return {};
+}
+
+Status Keys::settle() {
+  TRY(finish());
+  forget_opened();  // what they were read from has changed
+  return {};
+}
+
+// --- databases ---
+
+Result<int64_t> stored_count(const Value& counter) {
+  if (!counter.found()) return 0;
+  const auto count = decode_counter_value(counter.bytes());
+  if (!count) return Error{Code::corrupt, "the counter of keys does not make sense"};
+  return *count;
+}
+
+Result<int64_t> Keys::count_keys(uint32_t database) {
+  TRY(settle());
+  const uint16_t slot = slots_.of(database);
+  Value value;
+  TRY(view_.get(encode(CounterKey{keyspace_, Model::redis, CounterName::keys, slot}), value));
+  TRY_ASSIGN(int64_t keys, stored_count(value));
+  for (const auto& [of, difference] : view_.slot_keys())
+    if (of == slot) keys += difference;
+  return keys;
+}
+
+Status Keys::touch_all(uint32_t database, uint16_t next_slot) {
+  const Bytes prefix = watched_key(keyspace_, database, {});
+  for (const Bytes& watched : watches_.watched(prefix)) {
+    const ByteView name = ByteView(watched).substr(prefix.size());
+    TRY_ASSIGN(const Key* const key, open(database, name));
+    TRY_ASSIGN(const Key* const next, open_in(next_slot, name));
+    if (key->exists() || next->exists()) watches_.touch(watched);
+  }
+  return {};
+}
+
+Result<bool> Keys::is_empty(uint16_t slot) {
+  for (const char table : {'m', 's', 'z', 't'}) {
+    const Bytes prefix = redis_slot_prefix(keyspace_, table, slot);
+    TRY_ASSIGN(const ScanPage page,
+               view_.scan({.begin = prefix, .end = prefix_end(prefix), .entries_max = 1},
+                          [](ByteView, ByteView) { return Visit::stop; }));
+    if (page.entries != 0) return false;
+  }
+  return true;
+}
+
+Result<uint16_t> Keys::free_slot() {
+  constexpr int tries_max = 1'000;
+  for (int i = 0; i < tries_max; i++) {
+    const uint16_t slot = slots_.next++;
+    if (slots_.database_of(slot)) continue;
+    TRY_ASSIGN(const bool empty, is_empty(slot));
+    if (empty) return slot;
+  }
+  return Error{Code::exhausted,
+               "so many databases were flushed that the collector is behind: retry"};
+}
+
+Status Keys::store_slots() {
+  const Bytes key = encode(RedisDatabasesKey{keyspace_});
+  Value old;
+  TRY(view_.get(key, old));
+  view_.put_note(key, encode_slots(slots_), old);
+  has_new_slots_ = true;
+  return {};
+}
+
+Status Keys::flush(uint32_t database) {
+  TRY_ASSIGN(const int64_t keys, count_keys(database));
+  if (keys == 0) return {};
+  TRY_ASSIGN(const uint16_t slot, free_slot());
+  TRY(touch_all(database, slot));
+  uint16_t& now = slots_.slots[database];
+  view_.leave_garbage(now_ms_, flush_target(now), static_cast<uint64_t>(keys) * record_bytes_guess,
+                      CountedView::When::at_once);
+  now = slot;
+  return store_slots();
+}
+
+Status Keys::swap(uint32_t database, uint32_t other) {
+  TRY(settle());
+  if (database == other) return {};
+  TRY(touch_all(database, slots_.of(other)));
+  TRY(touch_all(other, slots_.of(database)));
+  std::swap(slots_.slots[database], slots_.slots[other]);
+  return store_slots();
 }
 
 }  // namespace trellis

@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "codec/redis_metadata.h"
+#include "redis/databases.h"
 #include "redis/versions.h"
+#include "redis/watch.h"
 #include "tenant/tenant.h"
 
 namespace trellis {
@@ -41,7 +43,6 @@ class Key {
   // As it is stored, also if its time has come; 0: never, or there is no record.
   uint64_t stored_expire_ms() const { return stored_.found() ? was_.expire_ms : 0; }
 
-  uint32_t database() const { return database_; }
   ByteView name() const { return name_; }
   ByteView stored_key() const { return stored_key_; }
 
@@ -66,7 +67,7 @@ class Key {
   void end_life();
   void touch();
 
-  uint32_t database_ = 0;
+  uint16_t slot_ = 0;
   ByteView stored_key_;
   ByteView name_;      // the end of it
   Value stored_;       // as it was read
@@ -82,13 +83,17 @@ class Key {
   mutable Bytes scores_end_;
 };
 
-// Called with each key that a transaction changed, before it commits.
-using ChangedKeys = FunctionRef<void(const Key& key)>;
-
 class Keys {
  public:
-  Keys(CountedView& view, KeyspaceId keyspace, Versions& versions, uint64_t now_ms)
-      : view_(view), keyspace_(keyspace), versions_(versions), now_ms_(now_ms) {}
+  // `slots` is what the transaction's scope was made of. Who watches a key that changes is told.
+  Keys(CountedView& view, KeyspaceId keyspace, Versions& versions, WatchTable& watches,
+       const DatabaseSlots& slots, uint64_t now_ms)
+      : view_(view),
+        keyspace_(keyspace),
+        versions_(versions),
+        watches_(watches),
+        slots_(slots),
+        now_ms_(now_ms) {}
   ~Keys();
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
@@ -105,7 +110,8 @@ class Keys {
     bool operator==(const Name&) const = default;
   };
   Status prefetch(std::span<const Name> names);
-  Result<Key*> open(uint32_t database, ByteView name);
+  Result<Key*> open(uint32_t database, ByteView name) { return open_in(slots_.of(database), name); }
+  Result<Key*> open_in(uint16_t slot, ByteView name);
 
   // Reads such records together, so that to get them costs less. Only a hint.
   struct Sub {
@@ -144,16 +150,31 @@ class Keys {
   };
   Status scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit);
 
-  // Writes what changed. `changed` hears of each key.
-  Status finish(ChangedKeys changed);
+  // Writes what changed: once, at the end.
+  Status finish();
+  // The same on the way, so that scans see it. REQUIRES: nobody holds an opened key.
+  Status settle();
+
+  // All of these settle, and REQUIRE the keyspace to itself, but for the first.
+  const DatabaseSlots& slots() const { return slots_; }
+  bool has_new_slots() const { return has_new_slots_; }
+  Result<int64_t> count_keys(uint32_t database);  // also those whose time has come
+  // Takes all keys from a database at once; the collector removes them.
+  Status flush(uint32_t database);
+  Status swap(uint32_t database, uint32_t other);
 
  private:
+  struct StoredName {
+    uint16_t slot;
+    ByteView name;
+    bool operator==(const StoredName&) const = default;
+  };
   struct NameHash {
-    size_t operator()(const Name& name) const {
-      return std::hash<ByteView>{}(name.name) + name.database;
+    size_t operator()(const StoredName& name) const {
+      return std::hash<ByteView>{}(name.name) + name.slot;
     }
   };
-  Key& add(const Name& name);
+  Key& add(const StoredName& name);
   Status read(Key& key);
   Status write(Key& key);
   Bytes sub_key(const Key& key, ByteView sub) const;
@@ -161,30 +182,49 @@ class Keys {
   Status scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
               FunctionRef<Visit(ByteView, ByteView)> visit);
 
+  void forget_opened();
+  void touch(const Key& key);
+  // Who watches a key of `database` that is there now, or will be there with that slot.
+  Status touch_all(uint32_t database, uint16_t next_slot);
+  Result<uint16_t> free_slot();
+  Result<bool> is_empty(uint16_t slot);
+  Status store_slots();
+
   CountedView& view_;
   const KeyspaceId keyspace_;
   Versions& versions_;
+  WatchTable& watches_;
+  DatabaseSlots slots_;
+  bool has_new_slots_ = false;
   const uint64_t now_ms_;
   // Keys, what they are called and the nodes that lead to them.
   std::pmr::monotonic_buffer_resource memory_;
-  std::pmr::unordered_map<Name, Key*, NameHash> keys_{&memory_};
+  std::pmr::unordered_map<StoredName, Key*, NameHash> keys_{&memory_};
 };
 
 // Both zeros are equal to Redis: as scores they are stored as one.
 constexpr double without_sign_of_zero(double score) { return score == 0 ? 0.0 : score; }
 
-// What a note of the collector is about: | 'e' or 's' | database length u8 | database | key |, and
-// of 's' the version behind the key.
-Bytes expiry_target(uint32_t database, ByteView name);
-Bytes life_target(uint32_t database, ByteView name, uint64_t version);
+// What a note of the collector is about. A slot is its length u8 and itself in decimal.
+//   | 'e' | slot | key |                             a key that expires
+//   | 'f' | slot |                                   all that is in the slot of a flushed database
+//   | 's' | slot | key length u32 | key | version |  the records of a life that has ended
+Bytes expiry_target(uint16_t slot, ByteView name);
+Bytes flush_target(uint16_t slot);
+Bytes life_target(uint16_t slot, ByteView name, uint64_t version);
 struct RedisGarbage {
-  bool is_expiry;
-  uint32_t database;
-  ByteView name;
+  enum class Kind : uint8_t { expiry, flush, life } kind;
+  uint16_t slot;
+  ByteView name = {};
   uint64_t version = 0;
 };
 std::optional<RedisGarbage> decode_redis_garbage(ByteView target);
 
-Bytes redis_metadata_key(KeyspaceId keyspace, uint32_t database, ByteView name);
+// What a counter of keys holds.
+Result<int64_t> stored_count(const Value& counter);
+
+Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name);
+// What all records of a slot in one of the tables of codec/redis_keys.h start with.
+Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot);
 
 }  // namespace trellis

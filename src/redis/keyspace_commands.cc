@@ -10,6 +10,7 @@
 //
 // It is below 2^53: some clients in JavaScript keep cursors as numbers, which are exact only there.
 #include <algorithm>
+#include <atomic>
 
 #include "base/crc32c.h"
 #include "base/random.h"
@@ -36,9 +37,10 @@ struct Found {
 // The names of one database.
 class Names {
  public:
-  explicit Names(AloneCall& call)
+  Names(AloneCall& call, const DatabaseSlots& slots)
       : call_(call),
-        prefix_(redis_metadata_key(call.session.tenant->id(), call.session.database, {})) {}
+        prefix_(
+            redis_metadata_key(call.session.tenant->id(), slots.of(call.session.database), {})) {}
 
   struct Page {
     std::vector<Found> keys;
@@ -57,8 +59,7 @@ class Names {
     const Bytes begin = prefix_ + Bytes(from);
     const Bytes behind = end ? prefix_ + *end : prefix_end(prefix_);
     TRY_ASSIGN(const ScanPage scanned,
-               call_.server.map().engine.scan(
-                   {.begin = begin, .end = behind, .entries_max = keys_max}, take));
+               call_.scan({.begin = begin, .end = behind, .entries_max = keys_max}, take));
     page.more = scanned.resume.has_value();
     return page;
   }
@@ -71,12 +72,11 @@ class Names {
   Result<std::optional<Bytes>> last(ByteView front) {
     std::optional<Bytes> name;
     const Bytes begin = prefix_ + Bytes(front);
-    TRY(call_.server.map().engine.scan(
-        {.begin = begin, .end = prefix_end(begin), .reverse = true, .entries_max = 1},
-        [&](ByteView key, ByteView) {
-          name = key.substr(prefix_.size());
-          return Visit::stop;
-        }));
+    TRY(call_.scan({.begin = begin, .end = prefix_end(begin), .reverse = true, .entries_max = 1},
+                   [&](ByteView key, ByteView) {
+                     name = key.substr(prefix_.size());
+                     return Visit::stop;
+                   }));
     return name;
   }
 
@@ -202,8 +202,9 @@ Result<uint64_t> next_page(Names& names, uint64_t cursor, const ScanOptions& opt
 Status scan_keys(AloneCall& call) {
   TRY_ASSIGN(const uint64_t cursor, parse_cursor(call.arg(1)));
   TRY_ASSIGN(const ScanOptions options, parse_scan_options(call));
-  TRY(call.session.tenant->admit(call.session.caller, Access::read));
-  Names names(call);
+  TRY(call.admit_read());
+  TRY_ASSIGN(const DatabaseSlots slots, call.slots());
+  Names names(call, slots);
   std::vector<Found> keys;
   TRY_ASSIGN(const uint64_t next, next_page(names, cursor, options, keys));
   std::erase_if(keys, [&](const Found& found) {
@@ -222,10 +223,11 @@ Status scan_keys(AloneCall& call) {
 Status random_key(AloneCall& call) {
   constexpr size_t page_keys = 512;
   constexpr int depth_max = 8;
-  TRY(call.session.tenant->admit(call.session.caller, Access::read));
-  TRY(call.server.versions().prepare());
-  Random random(call.server.versions().next());
-  Names names(call);
+  TRY(call.admit_read());
+  static std::atomic<uint64_t> calls{0};
+  Random random(call.server.map().clock.monotonic_us() + calls++);
+  TRY_ASSIGN(const DatabaseSlots slots, call.slots());
+  Names names(call, slots);
   TRY_ASSIGN(Names::Page page, names.page({}, std::nullopt, page_keys));
   const auto forget_hidden = [&] {
     std::erase_if(page.keys, [](const Found& found) { return !found.type; });

@@ -12,10 +12,17 @@ namespace {
 
 using namespace command_flag;
 
+// Of a key as it is stored in a database that was never flushed: what that had been called since is
+// none of the client's business.
+uint64_t key_bytes(const Key& key) {
+  constexpr uint64_t front_bytes = 8;
+  return front_bytes + key.name().size();
+}
+
 // Of a collection: its records, as large on average as the first of them.
 Result<uint64_t> record_bytes(Call& call, const Key& key, uint64_t samples) {
   constexpr uint64_t version_and_length_bytes = 12;
-  const uint64_t front_bytes = key.stored_key().size() + version_and_length_bytes;
+  const uint64_t front_bytes = key_bytes(key) + version_and_length_bytes;
   const uint64_t copies = key.type() == RedisType::zset ? 2 : 1;  // by member and by score
   uint64_t seen = 0;
   uint64_t bytes = 0;
@@ -52,7 +59,7 @@ Status memory_usage(Call& call) {
     call.reply.null();
     return {};
   }
-  uint64_t bytes = key->stored_key().size() + head_bytes(key->type());
+  uint64_t bytes = key_bytes(*key) + head_bytes(key->type());
   if (key->type() == RedisType::string) {
     bytes += key->text().size();
   } else {

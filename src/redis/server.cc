@@ -23,21 +23,21 @@ Status RedisServer::greet(Session& session) {
 
 void RedisServer::bind(Session& session, std::shared_ptr<Tenant> tenant, Caller caller,
                        ByteView user) {
-  std::shared_ptr<Usage> used = usage(tenant->id());
-  if (used != session.usage) used->count([](UsageFigures& figures) { figures.connections++; });
+  OfKeyspace of = of_keyspace(tenant->id());
+  if (of.usage != session.usage)
+    of.usage->count([](UsageFigures& figures) { figures.connections++; });
   clients_.change([&] {
     session.tenant = std::move(tenant);
-    session.usage = std::move(used);
+    session.usage = std::move(of.usage);
+    session.databases = std::move(of.databases);
     session.caller = std::move(caller);
     session.user = user;
   });
 }
 
-std::shared_ptr<Usage> RedisServer::usage(KeyspaceId keyspace) {
-  const std::lock_guard lock(usages_mutex_);
-  std::shared_ptr<Usage>& usage = usages_[keyspace];
-  if (usage == nullptr) usage = std::make_shared<Usage>();
-  return usage;
+RedisServer::OfKeyspace RedisServer::of_keyspace(KeyspaceId keyspace) {
+  const std::lock_guard lock(keyspaces_mutex_);
+  return of_keyspaces_[keyspace];
 }
 
 Status RedisServer::start_anew(Session& session) {
@@ -46,6 +46,7 @@ Status RedisServer::start_anew(Session& session) {
     session.user = "default";
     session.tenant = nullptr;
     session.usage = nullptr;
+    session.databases = nullptr;
   });
   session.secret.clear();
   return greet(session);
@@ -60,8 +61,7 @@ void RedisServer::leave_multi(Session& session) {
 }
 
 void RedisServer::forget_watches(Session& session) {
-  for (const auto& [stored_key, watched] : session.watched)
-    watches_.remove(stored_key, session.watch_flag);
+  for (const auto& [key, watched] : session.watched) watches_.remove(key, session.watch_flag);
   session.watched.clear();
   session.watched_bytes = 0;
   session.watch_flag.reset();

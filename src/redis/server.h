@@ -71,10 +71,18 @@ class RedisServer {
   WatchTable& watches() { return watches_; }
   RedisConfig& config() { return config_; }
   Clients& clients() { return clients_; }
-  std::shared_ptr<Usage> usage(KeyspaceId keyspace);
+  std::shared_ptr<Usage> usage(KeyspaceId keyspace) { return of_keyspace(keyspace).usage; }
+  // Whether keys go by themselves when their time has come; for clients they are gone anyway.
+  bool expires_actively() const { return expires_actively_; }
+  void set_expires_actively(bool expires) { expires_actively_ = expires; }
   uint64_t uptime_ms() const { return map().clock.unix_ms() - started_ms_; }
 
  private:
+  struct OfKeyspace {
+    std::shared_ptr<Usage> usage = std::make_shared<Usage>();
+    std::shared_ptr<Databases> databases = std::make_shared<Databases>();
+  };
+  OfKeyspace of_keyspace(KeyspaceId keyspace);
   void bind(Session& session, std::shared_ptr<Tenant> tenant, Caller caller, ByteView user);
 
   Keyspaces& keyspaces_;
@@ -84,9 +92,10 @@ class RedisServer {
   WatchTable watches_;
   RedisConfig config_;
   Clients clients_;
-  std::mutex usages_mutex_;
-  std::unordered_map<KeyspaceId, std::shared_ptr<Usage>> usages_;
+  std::mutex keyspaces_mutex_;
+  std::unordered_map<KeyspaceId, OfKeyspace> of_keyspaces_;
   const uint64_t started_ms_ = map().clock.unix_ms();
+  std::atomic<bool> expires_actively_{true};
   std::atomic<uint64_t> client_ids_{0};
   std::atomic<uint64_t> changes_seen_{1};  // by administrators: a token may have been revoked
   const ChangeLog::Subscription changes_;

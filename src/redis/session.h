@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "redis/command.h"
+#include "redis/databases.h"
 #include "redis/watch.h"
 #include "tenant/tenant.h"
 
 namespace trellis {
-
-inline constexpr uint32_t databases_max = 16;
 
 // A command that waits for EXEC, with its own copy of the arguments.
 struct QueuedCommand {
@@ -49,6 +48,7 @@ struct Session {
 
   std::shared_ptr<Tenant> tenant;  // null: not authenticated yet
   std::shared_ptr<Usage> usage;    // the tenant's; null as long as that is
+  std::shared_ptr<Databases> databases;
   Caller caller{Role::read, {}};
   std::string user = "default";
   // The token that it came in with, which may be revoked or expire: see RedisServer::is_welcome.
@@ -80,7 +80,7 @@ struct Session {
     Bytes name;
     uint64_t expire_ms = 0;  // when it was watched; 0: never, or it was not there
   };
-  std::map<Bytes, Watched> watched;  // by stored key
+  std::map<Bytes, Watched> watched;  // by watched_key()
   size_t watched_bytes = 0;          // about what they take
   WatchFlag watch_flag;
 };

@@ -203,18 +203,13 @@ Status sort_in(Call& call, SortOptions options) {
 
 Status sort_alone(AloneCall& alone, bool may_store) {
   TRY_ASSIGN(const SortOptions options, parse_options(alone, may_store));
-  const KeyspaceId keyspace = alone.session.tenant->id();
-  const auto stored = [&](ByteView name) {
-    return redis_metadata_key(keyspace, alone.session.database, name);
-  };
-  const bool reads_all = options.reads_other_keys();
-  Scope scope = reads_all ? Scope::all_of(keyspace) : Scope::in(keyspace);
-  if (!reads_all) {
-    scope.shared(stored(alone.arg(1)));
-    if (options.store) scope.exclusive(stored(*options.store));
-  }
-  return transact_alone(alone, scope, options.store ? Access::write : Access::read,
-                        [&](Call& call) { return sort_in(call, options); });
+  const auto run = [&](Call& call) { return sort_in(call, options); };
+  if (options.reads_other_keys())
+    return transact_all(alone, options.store ? Access::write : Access::read, run);
+  const uint32_t database = alone.session.database;
+  std::vector<NamedKey> names{{database, alone.arg(1), Access::read}};
+  if (options.store) names.push_back({database, *options.store, Access::write});
+  return transact_alone(alone, names, run);
 }
 
 }  // namespace

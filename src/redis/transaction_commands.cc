@@ -37,18 +37,19 @@ Status watch(AloneCall& call) {
   // First in the table, then read: what changes in between is noticed.
   std::vector<Session::Watched*> added;
   for (size_t i = 1; i < call.count(); i++) {
-    Bytes stored_key = redis_metadata_key(session.tenant->id(), session.database, call.arg(i));
-    const size_t bytes = 2 * stored_key.size() + watched_bytes_more;
-    if (session.watched.contains(stored_key)) continue;
+    Bytes key = watched_key(session.tenant->id(), session.database, call.arg(i));
+    const size_t bytes = 2 * key.size() + watched_bytes_more;
+    if (session.watched.contains(key)) continue;
     if (session.watched_bytes + bytes > call.server.options().command_bytes_max)
       return reply_with("ERR too many keys are watched (client-query-buffer-limit)");
     session.watched_bytes += bytes;
-    call.server.watches().add(stored_key, session.watch_flag);
-    added.push_back(&session.watched[std::move(stored_key)]);
+    call.server.watches().add(key, session.watch_flag);
+    added.push_back(&session.watched[std::move(key)]);
     *added.back() = {session.database, Bytes(call.arg(i))};
   }
-  RedisTransaction look(call.server, *session.tenant, session.caller);
-  for (const Session::Watched* watched : added) look.read_too(watched->database, watched->name);
+  RedisTransaction look(call.server, session);
+  for (const Session::Watched* watched : added)
+    look.name_key(watched->database, watched->name, Access::read);
   TRY(look.run([&](Keys& keys) -> Status {
     for (Session::Watched* watched : added) {
       TRY_ASSIGN(const Key* const key, keys.open(watched->database, watched->name));
@@ -70,55 +71,66 @@ bool is_broken(const Session& session, uint64_t now_ms) {
 
 constexpr std::string_view reason_broken = "watch_broken";
 
-// What cannot name its keys is run one by one, behind the transaction's check.
-bool runs_together(const std::vector<QueuedCommand>& queue) {
-  return std::all_of(queue.begin(), queue.end(), [](const QueuedCommand& queued) {
-    return queued.command->handler.run != nullptr;
-  });
+// What works on keys, or decides how that is done, is one transaction. What does not (CLIENT,
+// CONFIG, INFO) has its effect once, when that is done.
+bool is_transacted(const QueuedCommand& queued) {
+  return queued.command->handler.run != nullptr || queued.command->has(joins_exec);
 }
 
-Status exec_together(AloneCall& call) {
+Status run_transacted(AloneCall& call, RedisTransaction& transaction) {
   Session& session = call.session;
-  RedisTransaction transaction(call.server, *session.tenant, session.caller);
-  std::vector<std::vector<ByteView>> args;
-  for (const QueuedCommand& queued : session.queue)
-    args.emplace_back(queued.args.begin(), queued.args.end());
-  for (size_t i = 0; i < session.queue.size(); i++)
-    transaction.add_always({&session, session.queue[i].command, args[i]});
-  for (const auto& [stored_key, watched] : session.watched)
-    transaction.read_too(watched.database, watched.name);
-  const Status status = transaction.run([&](Keys& keys) -> Status {
+  const uint32_t database = session.database;
+  const int protocol = session.protocol;
+  const auto undo = [&] {
+    session.database = database;
+    session.protocol = protocol;
+  };
+  for (const auto& [key, watched] : session.watched)
+    transaction.name_key(watched.database, watched.name, Access::read);
+  Status status = transaction.run([&](Keys& keys) -> Status {
+    undo();  // what a run before this one did
     if (is_broken(session, keys.now_ms())) return Error{Code::refused, "watched", reason_broken};
     return {};
   });
+  if (!status) undo();
+  return status;
+}
+
+Status run_queue(AloneCall& call) {
+  Session& session = call.session;
+  const std::vector<QueuedCommand> queue = std::move(session.queue);
+  std::vector<std::vector<ByteView>> args;
+  for (const QueuedCommand& queued : queue)
+    args.emplace_back(queued.args.begin(), queued.args.end());
+  const int protocol_before = session.protocol;
+  RedisTransaction transaction(call.server, session);
+  for (size_t i = 0; i < queue.size(); i++)
+    if (is_transacted(queue[i])) transaction.add_always({&session, queue[i].command, args[i]});
+  const Status status = run_transacted(call, transaction);
   if (!status && status.error().reason == reason_broken) {
     call.reply.null_array();
     return {};
   }
   TRY(status);
-  call.reply.array(session.queue.size());
-  call.reply.raw(transaction.replies());
-  return {};
-}
-
-Status exec_one_by_one(AloneCall& call) {
-  Session& session = call.session;
-  if (is_broken(session, call.now_ms)) {
-    call.reply.null_array();
-    return {};
-  }
-  std::vector<QueuedCommand> queue = std::move(session.queue);
-  session.queue.clear();
   session.in_multi = false;
-  Bytes replies;
-  Executor executor(call.server, true);
-  for (const QueuedCommand& queued : queue) {
-    const std::vector<ByteView> args(queued.args.begin(), queued.args.end());
-    Request request{&session, args, &replies};
-    executor.run({&request, 1});
-  }
   call.reply.array(queue.size());
-  call.reply.raw(replies);
+  // What comes behind the transaction is answered in the protocol that was chosen before it.
+  const int protocol_behind = session.protocol;
+  session.protocol = protocol_before;
+  Executor executor(call.server, true);
+  for (size_t i = 0, transacted = 0; i < queue.size(); i++) {
+    Bytes reply;
+    if (is_transacted(queue[i])) {
+      reply = transaction.reply(transacted++);
+      const bool chooses = queue[i].command->name == "hello" && args[i].size() > 1;
+      if (chooses && !reply.starts_with('-')) session.protocol = args[i][1] == "3" ? 3 : 2;
+    } else {
+      Request request{&session, args[i], &reply};
+      executor.run({&request, 1});
+    }
+    call.reply.raw(reply);
+  }
+  session.protocol = protocol_behind;
   return {};
 }
 
@@ -128,10 +140,8 @@ Status exec(AloneCall& call) {
   Status status;
   if (session.multi_failed)
     status = reply_with("EXECABORT Transaction discarded because of previous errors.");
-  else if (runs_together(session.queue))
-    status = exec_together(call);
   else
-    status = exec_one_by_one(call);
+    status = run_queue(call);
   call.server.leave_multi(call.session);
   return status;
 }

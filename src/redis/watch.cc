@@ -5,21 +5,29 @@
 
 namespace trellis {
 
-WatchTable::Shard& WatchTable::shard(ByteView stored_key) {
-  return shards_[std::hash<ByteView>()(stored_key) % shards_.size()];
+Bytes watched_key(KeyspaceId keyspace, uint32_t database, ByteView name) {
+  Bytes key;
+  append_be32(key, keyspace.value);
+  append_be32(key, database);
+  key += name;
+  return key;
 }
 
-void WatchTable::add(const Bytes& stored_key, const WatchFlag& flag) {
-  Shard& in = shard(stored_key);
+WatchTable::Shard& WatchTable::shard(ByteView watched_key) {
+  return shards_[std::hash<ByteView>()(watched_key) % shards_.size()];
+}
+
+void WatchTable::add(const Bytes& watched_key, const WatchFlag& flag) {
+  Shard& in = shard(watched_key);
   const std::lock_guard lock(in.mutex);
-  in.watchers[stored_key].push_back(flag);
+  in.watchers[watched_key].push_back(flag);
   count_++;
 }
 
-void WatchTable::remove(const Bytes& stored_key, const WatchFlag& flag) {
-  Shard& in = shard(stored_key);
+void WatchTable::remove(const Bytes& watched_key, const WatchFlag& flag) {
+  Shard& in = shard(watched_key);
   const std::lock_guard lock(in.mutex);
-  const auto found = in.watchers.find(stored_key);
+  const auto found = in.watchers.find(watched_key);
   if (found == in.watchers.end()) return;
   const auto at = std::find(found->second.begin(), found->second.end(), flag);
   if (at == found->second.end()) return;
@@ -28,23 +36,24 @@ void WatchTable::remove(const Bytes& stored_key, const WatchFlag& flag) {
   if (found->second.empty()) in.watchers.erase(found);
 }
 
-void WatchTable::touch(ByteView stored_key) {
+void WatchTable::touch(ByteView watched_key) {
   if (count_ == 0) return;
-  Shard& in = shard(stored_key);
+  Shard& in = shard(watched_key);
   const std::lock_guard lock(in.mutex);
-  const auto found = in.watchers.find(Bytes(stored_key));
+  const auto found = in.watchers.find(Bytes(watched_key));
   if (found == in.watchers.end()) return;
   for (const WatchFlag& flag : found->second) *flag = true;
 }
 
-void WatchTable::touch_all(ByteView prefix) {
-  if (count_ == 0) return;
+std::vector<Bytes> WatchTable::watched(ByteView prefix) {
+  std::vector<Bytes> found;
+  if (count_ == 0) return found;
   for (Shard& in : shards_) {
     const std::lock_guard lock(in.mutex);
-    for (auto& [key, flags] : in.watchers)
-      if (key.starts_with(prefix))
-        for (const WatchFlag& flag : flags) *flag = true;
+    for (const auto& [key, flags] : in.watchers)
+      if (key.starts_with(prefix)) found.push_back(key);
   }
+  return found;
 }
 
 }  // namespace trellis

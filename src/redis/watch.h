@@ -1,5 +1,4 @@
-// WATCH: who wants to know whether a key changes. By stored key, so nothing crosses a keyspace or a
-// database.
+// WATCH: who wants to know whether a key changes. By keyspace, database and name.
 #pragma once
 
 #include <array>
@@ -10,27 +9,31 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/strong_id.h"
 
 namespace trellis {
+
+Bytes watched_key(KeyspaceId keyspace, uint32_t database, ByteView name);
 
 using WatchFlag = std::shared_ptr<std::atomic<bool>>;
 
 // Any thread.
 class WatchTable {
  public:
-  void add(const Bytes& stored_key, const WatchFlag& flag);
-  void remove(const Bytes& stored_key, const WatchFlag& flag);
+  void add(const Bytes& watched_key, const WatchFlag& flag);
+  void remove(const Bytes& watched_key, const WatchFlag& flag);
+  bool empty() const { return count_ == 0; }
   // The key changes: all who watch it are told. REQUIRES: its latch is held.
-  void touch(ByteView stored_key);
-  // All keys that begin so change.
-  void touch_all(ByteView prefix);
+  void touch(ByteView watched_key);
+  // Those that are watched and begin so.
+  std::vector<Bytes> watched(ByteView prefix);
 
  private:
   struct Shard {
     std::mutex mutex;
     std::unordered_map<Bytes, std::vector<WatchFlag>> watchers;
   };
-  Shard& shard(ByteView stored_key);
+  Shard& shard(ByteView watched_key);
 
   std::atomic<size_t> count_{0};  // of entries: none is the rule, and costs one look
   std::array<Shard, 16> shards_;

@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint64_t held_retry_ms = 30'000;  // a barrier that is lifted is announced anyway
 constexpr uint64_t error_retry_ms = 1'000;
-constexpr uint64_t look_again_ms = 60'000;  // clocks jump, and other servers write too
+// Clocks jump, other servers write too, and nobody is woken for what expires soon.
+constexpr uint64_t look_again_ms = 250;
 // The disk gets back what a burial removed in parts, so that none takes long. Less is not worth it:
 // what lies beside it is rewritten, too, and it goes by itself when that happens.
 constexpr uint64_t reclaim_bytes = 256 << 20;
@@ -136,6 +137,7 @@ Result<std::optional<Collector::Entry>> Collector::first_entry(ByteView begin, B
       pass_over(key, decoded.error().message);
       return Visit::go_on;
     }
+    if (decoded->job == DueJob::expire && !expires()) return Visit::go_on;
     entry = Entry{.key = Bytes(key),
                   .due_ms = decoded->due_ms,
                   .keyspace = decoded->keyspace,
@@ -196,6 +198,7 @@ Status Collector::run(const Entry& entry) {
     case DueJob::purge: return purge(entry);
     case DueJob::request: return forget_request(entry);
     case DueJob::retire: return keyspaces_.retire(entry.keyspace, entry.due_ms);
+    case DueJob::expire: return expire(entry);
   }
   return {};
 }
@@ -215,11 +218,19 @@ Status Collector::forget_request(const Entry& entry) {
 
 // --- garbage ---
 
-Status Collector::collect_garbage(const Entry& entry) {
+// Null: it is dead, and the entry gone.
+Result<std::shared_ptr<Tenant>> Collector::tenant_of(const Entry& entry) {
   const auto keyspace = keyspaces_.load(entry.keyspace);
   if (!keyspace && keyspace.error().code != Code::not_found) return keyspace.error();
-  if (!keyspace || keyspace->state == KeyspaceState::tombstone) return leave_to_burial(entry);
-  TRY_ASSIGN(const auto tenant, keyspaces_.tenant(entry.keyspace));
+  if (keyspace && keyspace->state != KeyspaceState::tombstone)
+    return keyspaces_.tenant(entry.keyspace);
+  TRY(leave_to_burial(entry));
+  return std::shared_ptr<Tenant>();
+}
+
+Status Collector::collect_garbage(const Entry& entry) {
+  TRY_ASSIGN(const auto tenant, tenant_of(entry));
+  if (tenant == nullptr) return {};
   // After what the last slice removed, which an engine may have to step over for a while: a heap of
   // garbage would cost more with each slice. Whether anything was left before is asked at the end.
   const Bytes all = notes_begin(entry.keyspace);
@@ -239,6 +250,78 @@ Status Collector::collect_garbage(const Entry& entry) {
   uint64_t reached_ms = std::max(before_ms, life_time_ago_ms());
   if (slice.resume) reached_ms = slice.notes.empty() ? 0 : slice.notes.back().due_ms;
   return reached_ms < entry.due_ms + due_bucket_ms ? Status() : finish_garbage(entry);
+}
+
+bool Collector::expires() const {
+  return std::all_of(owners_.begin(), owners_.end(), [](const GarbageOwner* owner) {
+    return owner == nullptr || owner->expires();
+  });
+}
+
+// Up to the end of the second that is over. Where other notes follow it steps over them: they may
+// be many. Map is a View or an Engine.
+template <class Map>
+Status Collector::read_at_once(Map& map, const Entry& entry, Bytes begin, uint64_t until_ms,
+                               size_t notes_max, std::vector<Garbage>& notes) {
+  const Bytes end = encode(GarbageKey{entry.keyspace, until_ms + 1, Model::catalog, {}});
+  std::optional<Bytes> from = std::move(begin);
+  while (from && notes.size() < notes_max) {
+    std::optional<Bytes> behind;
+    const auto take = [&](ByteView key, ByteView value) {
+      auto note = note_of(key, value);
+      if (!note) {
+        pass_over(key, senseless_note);
+        return Visit::go_on;
+      }
+      const GarbageOwner* const owner = owners_[static_cast<size_t>(note->model)];
+      if (owner == nullptr || !owner->is_at_once(*note)) {
+        behind = prefix_end(encode(GarbageKey{entry.keyspace, note->due_ms, note->model, {}}));
+        return Visit::stop;
+      }
+      notes.push_back(std::move(*note));
+      return notes.size() < notes_max ? Visit::go_on : Visit::stop;
+    };
+    TRY_ASSIGN(ScanPage page, map.scan({.begin = *from, .end = end, .entries_max = 64}, take));
+    from = behind ? std::move(behind) : std::move(page.resume);
+  }
+  return {};
+}
+
+// Takes all seconds that are over at once: who is behind has less to do for each. Their entries go
+// when nothing is left of them, seen with the keyspace alone: a note that is being left comes with
+// an entry of its own, before or after this.
+Status Collector::expire(const Entry& entry) {
+  constexpr uint64_t seconds_max = 60;
+  TRY_ASSIGN(const auto tenant, tenant_of(entry));
+  if (tenant == nullptr) return {};
+  const uint64_t now_ms = std::max(map_.clock.unix_ms(), entry.due_ms);
+  const uint64_t over_s = (now_ms - entry.due_ms) / expire_bucket_ms;
+  const uint64_t until_ms = entry.due_ms + std::min(over_s, seconds_max) * expire_bucket_ms;
+  const uint64_t before_ms = entry.due_ms - std::min(entry.due_ms, expire_bucket_ms);
+  const Bytes begin = encode(GarbageKey{entry.keyspace, before_ms, Model::catalog, {}});
+  // After what the last slices removed, as with other garbage.
+  if (expired_to_.size() >= keyspaces_under_way_max) expired_to_.clear();
+  Bytes& from = expired_to_[entry.keyspace];
+  std::vector<Garbage> notes;
+  TRY(read_at_once(map_.engine, entry, std::max(begin, from), until_ms, options_.slice_notes,
+                   notes));
+  if (!notes.empty()) {
+    TRY_ASSIGN(const bool all_gone, collect_slice(*tenant, notes));
+    if (!all_gone || notes.size() == options_.slice_notes)
+      rest_percent_ = std::min<uint64_t>(rest_percent_, 100);
+    const Garbage& last = notes.back();
+    if (all_gone) from = encode(GarbageKey{entry.keyspace, last.due_ms, last.model, last.target});
+    return {};
+  }
+  expired_to_.erase(entry.keyspace);
+  return map_.transact(Scope::all_of(entry.keyspace), [&](View& view) -> Status {
+    std::vector<Garbage> left;
+    TRY(read_at_once(view, entry, begin, until_ms, 1, left));
+    if (!left.empty()) return {};
+    for (uint64_t due_ms = entry.due_ms; due_ms <= until_ms; due_ms += expire_bucket_ms)
+      view.remove(encode(KeyspaceDueKey{due_ms, entry.keyspace, DueJob::expire, {}}));
+    return {};
+  });
 }
 
 uint64_t Collector::life_time_ago_ms() const {

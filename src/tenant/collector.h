@@ -5,9 +5,10 @@
 //
 //   garbage  moves the safe points as far as barriers and gc_life_time_ms let them, then hands the
 //            notes ('g') below them to the models that left them
-//   retire   an archived keyspace whose retention is over becomes a tombstone
-//   purge    removes everything of a tombstone, page by page, and writes down how far it is
-//   request  forgets the id of a create request after a day
+//   expire   hands over the notes of a second that no reader of the past needs, as soon as it is
+//   over retire   an archived keyspace whose retention is over becomes a tombstone purge    removes
+//   everything of a tombstone, page by page, and writes down how far it is request  forgets the id
+//   of a create request after a day
 //
 // An entry goes, in a transaction that holds the keyspace alone, when nothing is left that it
 // stands for; until then it may move to a later time, never be lost. A crash at any point repeats a
@@ -57,6 +58,10 @@ class GarbageOwner {
   // collected, and none of them was.
   // REQUIRES: all are different, and of this model.
   virtual Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) = 0;
+  // Whether the note was left with When::at_once. Those of one time come before the model's others.
+  virtual bool is_at_once(const Garbage&) const { return false; }
+  // Whether these are to be collected now.
+  virtual bool expires() const { return true; }
 };
 
 struct CollectorOptions {
@@ -137,6 +142,12 @@ class Collector {
   Status run(const Entry& entry);
   Status forget_request(const Entry& entry);
   Status collect_garbage(const Entry& entry);
+  Result<std::shared_ptr<Tenant>> tenant_of(const Entry& entry);
+  Status expire(const Entry& entry);
+  template <class Map>
+  Status read_at_once(Map& map, const Entry& entry, Bytes begin, uint64_t until_ms,
+                      size_t notes_max, std::vector<Garbage>& notes);
+  bool expires() const;
   uint64_t life_time_ago_ms() const;
   Result<Slice> read_slice(ByteView begin, ByteView end);
   Result<bool> collect_slice(Tenant& tenant, std::span<const Garbage> notes);
@@ -167,7 +178,8 @@ class Collector {
   uint64_t rest_us_ = 0;
   uint64_t rest_percent_ = 0;  // of what the step takes
   std::unordered_map<KeyspaceId, UnderWay> under_way_;
-  std::unordered_set<size_t> passed_over_;  // hashes of keys
+  std::unordered_map<KeyspaceId, Bytes> expired_to_;  // where the next slice of expire begins
+  std::unordered_set<size_t> passed_over_;            // hashes of keys
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> failed_steps_{0};
   std::atomic<uint64_t> notes_{0};

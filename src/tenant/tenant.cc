@@ -49,6 +49,13 @@ void CountedView::put(ByteView key, ByteView value, const Value& old) {
   view_.put(key, value);
 }
 
+void CountedView::put_note(ByteView key, ByteView value, const Value& old) {
+  put_note_ = true;
+  note_bytes_ +=
+      std::max<int64_t>(static_cast<int64_t>(key.size() + value.size()) - entry_bytes(key, old), 0);
+  put(key, value, old);
+}
+
 void CountedView::remove(ByteView key, const Value& old) {
   wrote_ = true;
   difference_.bytes -= entry_bytes(key, old);
@@ -71,14 +78,20 @@ void CountedView::count_keys(int64_t difference, uint16_t slot) {
   slot_keys_.push_back({slot, difference});
 }
 
-void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes) {
+void CountedView::forget_slot(uint16_t slot) {
+  view_.remove(encode(CounterKey{keyspace_, model_, CounterName::keys, slot}));
+}
+
+void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes, When when) {
   const Bytes note = encode(GarbageKey{keyspace_, due_ms, model_, target});
   wrote_ = true;
   note_bytes_ += static_cast<int64_t>(note.size() + garbage_value_bytes);
   difference_.bytes += static_cast<int64_t>(note.size() + garbage_value_bytes);
   view_.put(note, encode_garbage_value(bytes));
-  view_.put(encode(KeyspaceDueKey{due_bucket(due_ms), keyspace_, DueJob::garbage, {}}),
-            due_entry_value);
+  const KeyspaceDueKey due =
+      when == When::at_once ? KeyspaceDueKey{expire_bucket(due_ms), keyspace_, DueJob::expire, {}}
+                            : KeyspaceDueKey{due_bucket(due_ms), keyspace_, DueJob::garbage, {}};
+  view_.put(encode(due), due_entry_value);
 }
 
 void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {
@@ -288,7 +301,10 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     // What is added counts before the commit, what is freed after it.
     const Figures added{.bytes = std::max<int64_t>(difference.bytes, 0),
                         .keys = std::max<int64_t>(difference.keys, 0)};
-    TRY(reserve(added, keep_quota, epoch));
+    const Kept kept = !keep_quota               ? Kept::nothing
+                      : counted.frees_by_note() ? Kept::keys
+                                                : Kept::all;
+    TRY(reserve(added, kept, epoch));
     reserved = added;
     freed = {.bytes = added.bytes - difference.bytes, .keys = added.keys - difference.keys};
     if (difference.bytes != 0)
@@ -338,11 +354,12 @@ Result<Figures> Tenant::figures() {
   return figures_;
 }
 
-Status Tenant::reserve(const Figures& added, bool keep_quota, uint64_t& epoch) {
+Status Tenant::reserve(const Figures& added, Kept kept, uint64_t& epoch) {
   Quota quota;
-  if (keep_quota && added != Figures()) {
+  if (kept != Kept::nothing && added != Figures()) {
     const std::lock_guard lock(mutex_);
     quota = keyspace_.quota;
+    if (kept == Kept::keys) quota.bytes = 0;
   }
   const auto over = [](int64_t now, int64_t more, uint64_t limit) {
     return limit != 0 && more > 0 && (now + more < 0 || static_cast<uint64_t>(now + more) > limit);

@@ -53,23 +53,32 @@ class CountedView {
   }
 
   void put(ByteView key, ByteView value, const Value& old);
+  // What is written down so that much more can go. It counts as a note does, and is not held up by
+  // the quota of bytes if nothing else is added.
+  void put_note(ByteView key, ByteView value, const Value& old);
   void remove(ByteView key, const Value& old);
   // Of one that a scan found, with so many bytes of value.
   void remove_found(ByteView key, size_t value_bytes);
   // Models that number what their keys are in (databases) count them apart, by slot.
   void count_keys(int64_t difference, uint16_t slot = 0);
+  // A slot that is not used any more. REQUIRES: it counts none.
+  void forget_slot(uint16_t slot);
 
   // A note for the collector: `target` may be collected once the GC safe point has passed due_ms,
-  // which frees about `bytes`. The model's GarbageOwner (collector.h) knows what a target is.
-  // REQUIRES: the note is not there.
-  void leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes);
+  // or at once, as soon as it is due, which frees about `bytes`. The model's GarbageOwner
+  // (collector.h) knows what a target is. REQUIRES: the note is not there.
+  enum class When : uint8_t { behind_safe_point, at_once };
+  void leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes,
+                     When when = When::behind_safe_point);
   // Takes a note back. REQUIRES: it is there.
   void forget_garbage(uint64_t due_ms, ByteView target);
 
   const Figures& difference() const { return difference_; }
   // Whether less is stored than before, but for notes, which lead to more that goes; or nothing was
   // written.
-  bool makes_room() const { return !wrote_ || difference_.bytes < note_bytes_; }
+  bool makes_room() const { return !wrote_ || difference_.bytes < note_bytes_ || frees_by_note(); }
+  // Whether put_note is all that it adds to.
+  bool frees_by_note() const { return put_note_ && difference_.bytes <= note_bytes_; }
   struct SlotKeys {
     uint16_t slot;
     int64_t difference;
@@ -83,6 +92,7 @@ class CountedView {
   Figures difference_;
   int64_t note_bytes_ = 0;  // of notes that were left
   bool wrote_ = false;
+  bool put_note_ = false;
   std::vector<SlotKeys> slot_keys_;
 };
 
@@ -95,6 +105,15 @@ std::optional<uint64_t> decode_garbage_value(ByteView value);
 constexpr uint64_t due_bucket_ms = 60'000;
 constexpr uint64_t due_bucket(uint64_t due_ms) { return due_ms - due_ms % due_bucket_ms; }
 inline constexpr ByteView due_entry_value = "\x01";
+// One per second with notes that are collected at once: the end of that second, which is the last
+// that it stands for.
+constexpr uint64_t expire_bucket_ms = 1'000;
+constexpr uint64_t expire_bucket(uint64_t due_ms) {
+  const uint64_t over_ms = due_ms % expire_bucket_ms;
+  return over_ms == 0 || due_ms > UINT64_MAX - expire_bucket_ms
+             ? due_ms
+             : due_ms - over_ms + expire_bucket_ms;
+}
 
 // What all counters of a keyspace hold, summed.
 Result<Figures> stored_figures(Engine& engine, KeyspaceId keyspace);
@@ -167,7 +186,8 @@ class Tenant {
                   FunctionRef<Status(CountedView&)> fn, bool keep_quota);
   Status load_figures();
   // What a transaction will add, if the quota allows it.
-  Status reserve(const Figures& added, bool keep_quota, uint64_t& epoch);
+  enum class Kept : uint8_t { nothing, keys, all };
+  Status reserve(const Figures& added, Kept kept, uint64_t& epoch);
   // What it did not add after all, or what it removed.
   void give_back(const Figures& freed, uint64_t epoch);
 

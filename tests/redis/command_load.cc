@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t keys_per_lane = 10;  // two of each type
 constexpr size_t accounts = 4;
+constexpr size_t flushed_elements = 50;
 constexpr uint64_t expiry_ms = 4'000'000'000'000;  // never while this runs
 
 Error wrong(std::string what) { return {Code::corrupt, std::move(what)}; }
@@ -86,10 +87,8 @@ constexpr const char* templates[] = {
     "PERSIST %k",
     "DEL %k",
     "DEL %k %k",
-    // Not inside of MULTI: it runs alone.
     "COPY %k %k REPLACE",
 };
-constexpr size_t templates_in_multi = std::size(templates) - 1;
 constexpr std::string_view types = "slhez";
 
 Status check_count(RedisClient& client, const Bytes& key) {
@@ -150,20 +149,19 @@ class CommandLoad::Draw {
     if (random_.one_in(6)) return transfer();
     if (random_.one_in(8)) return shared(n);
     if (!random_.one_in(6)) {
-      add_command(operation, std::size(templates));
+      add_command(operation);
       return operation;
     }
     operation.commands.push_back({"MULTI"});
-    for (uint64_t left = 1 + random_.below(5); left > 0; left--)
-      add_command(operation, templates_in_multi);
+    for (uint64_t left = 1 + random_.below(5); left > 0; left--) add_command(operation);
     operation.commands.push_back({"EXEC"});
     return operation;
   }
 
  private:
-  void add_command(Operation& operation, size_t templates_count) {
+  void add_command(Operation& operation) {
     Words words;
-    const std::string_view text = templates[random_.below(templates_count)];
+    const std::string_view text = templates[random_.below(std::size(templates))];
     for (size_t at = 0; at < text.size();) {
       const size_t end = std::min(text.find(' ', at), text.size());
       words.push_back(word(text.substr(at, end - at), operation));
@@ -276,7 +274,48 @@ CommandLoad::Positions CommandLoad::promised(Time before) const {
   return promised;
 }
 
+// The n-th flush leaves n in one database and n - 1 in the other.
+void CommandLoad::run_flusher(RedisClient& client) {
+  for (uint64_t n = flushes_ + 1;; n++) {
+    const Bytes number = std::to_string(n);
+    Words push{"RPUSH", "list"};
+    push.insert(push.end(), flushed_elements, number);
+    const std::vector<Words> pipeline{
+        {"SELECT", "8"},
+        {"MULTI"},
+        {"FLUSHDB"},
+        {"MSET", "a", number, "b", number},
+        {"PEXPIREAT", "b", std::to_string(expiry_ms)},
+        push,
+        {"SWAPDB", "8", "9"},
+        {"EXEC"},
+    };
+    const std::vector<Bytes> replies = client.say(pipeline);
+    if (replies.size() < pipeline.size() || !replies.back().starts_with('*')) return;
+  }
+}
+
 // --- what is left of it ---
+
+Status CommandLoad::check_flushed(RedisClient& client) {
+  std::array<uint64_t, 2> found{};
+  for (size_t i = 0; i < found.size(); i++) {
+    client.say_one({"SELECT", std::to_string(8 + i)});
+    TRY(check_counts(client));
+    const std::vector<Bytes> texts = texts_of(client.say_one({"MGET", "a", "b"}));
+    const std::vector<Bytes> list = texts_of(client.say_one({"LRANGE", "list", "0", "-1"}));
+    if (texts.empty() && list.empty()) continue;
+    if (texts.size() != 2 || texts[0] != texts[1] ||
+        list != std::vector<Bytes>(flushed_elements, texts[0]))
+      return wrong(fmt::format("a part of a flush is in database {}", 8 + i));
+    found[i] = std::stoull(texts[0]);
+  }
+  client.say_one({"SELECT", "0"});
+  if (found[1] != 0 && found[1] != found[0] + 1)
+    return wrong(fmt::format("{} was flushed last, and before it {}", found[1], found[0]));
+  flushes_ = found[1];
+  return {};
+}
 
 Status CommandLoad::check_lane(RedisClient& client, size_t lane, uint64_t promised) {
   std::map<Bytes, Bytes> found;
@@ -349,6 +388,7 @@ Status CommandLoad::adopt(RedisClient& client) {
 
 Result<CommandLoad::Positions> CommandLoad::check(RedisClient& client, const Positions& promised) {
   TRY(check_counts(client));
+  TRY(check_flushed(client));
   for (size_t lane = 0; lane < lanes; lane++) TRY(check_lane(client, lane, promised[lane]));
   for (size_t lane = 0; lane < lanes; lane++) TRY(check_seen(client, lane));
   for (size_t i = 0; i < accounts; i++) {

@@ -5,6 +5,8 @@
 // holds after a prefix of its operations. Across lanes: amounts are moved between hashes that all
 // share, in transactions that also write them into the lane's own book, and a lane writes down how
 // far the others were, so that nobody's operation is there without those before it.
+//
+// Beside them one client fills, flushes and swaps two databases of its own.
 #pragma once
 
 #include <array>
@@ -30,6 +32,8 @@ class CommandLoad {
   // Says operations until the server is gone or answers with an error of its own, which stays in
   // failure(lane). One thread per lane.
   void run_lane(RedisClient& client, size_t lane, uint64_t seed);
+  // The same for the one that flushes.
+  void run_flusher(RedisClient& client);
   // Any thread: how many answers there were, in all lanes and runs, and until there are so many. A
   // lane that ends keeps nobody waiting.
   uint64_t answers() const { return answers_; }
@@ -58,6 +62,7 @@ class CommandLoad {
   class Draw;
   Status check_lane(RedisClient& client, size_t lane, uint64_t promised);
   Status check_seen(RedisClient& client, size_t lane);
+  Status check_flushed(RedisClient& client);
   Status adopt(RedisClient& client);
 
   MemoryEngine memory_;
@@ -65,6 +70,7 @@ class CommandLoad {
   std::unique_ptr<RedisStack> model_stack_;
   std::unique_ptr<RedisClient> model_;
   Positions positions_{};  // where the last check found them
+  uint64_t flushes_ = 0;
   std::array<std::vector<Operation>, lanes> said_;
   std::array<std::vector<Acknowledged>, lanes> acknowledged_;
   std::array<std::atomic<uint64_t>, lanes> answered_{};

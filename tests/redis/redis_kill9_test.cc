@@ -88,6 +88,10 @@ TEST(RedisKill9, NothingAcknowledgedIsMissing) {
           SocketClient client(server.port());
           load.run_lane(client, lane, seed);
         });
+      threads.emplace_back([&] {
+        SocketClient client(server.port());
+        load.run_flusher(client);
+      });
       load.wait_for_answers(answers);
       server.kill();
       for (std::thread& thread : threads) thread.join();

@@ -39,6 +39,7 @@ class RedisPowerCut : public testing::Test {
       threads.emplace_back([&, lane, seed = cutter_.random().next()] {
         load_.run_lane(*(*stack)->connect(), lane, seed);
       });
+    threads.emplace_back([&] { load_.run_flusher(*(*stack)->connect()); });
     for (std::thread& thread : threads) thread.join();
     EXPECT_TRUE(cutter_.is_cut()) << load_.failure(0);
     acknowledged_ += load_.acknowledged_total();

@@ -1,0 +1,337 @@
+// Databases that are flushed and swapped, and keys that expire, while others work and collectors
+// come and go.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <charconv>
+#include <thread>
+
+#include "engine/faulty_engine.h"
+#include "redis/executor.h"
+#include "redis/garbage.h"
+#include "support/tenant_fixture.h"
+#include "tenant/tokens.h"
+
+namespace trellis {
+namespace {
+
+class RedisDatabases : public TenantFixture {
+ protected:
+  void SetUp() override {
+    TenantFixture::SetUp();
+    restart();
+  }
+  void TearDown() override { stop(); }
+
+  // As a process that is killed: nothing but what is stored is known.
+  void restart() {
+    stop();
+    open();
+    tokens_.emplace(map_, keyspaces_->changes());
+    server_.emplace(*keyspaces_, *tokens_, RedisOptions());
+    gc_.emplace(map_, keyspaces_->changes());
+    owner_.emplace(*server_);
+    collector_.emplace(*keyspaces_, *gc_, CollectorOptions());
+    collector_->own(Model::redis, *owner_);
+    session_ = connect();
+  }
+  void stop() {
+    if (session_ != nullptr) server_->leave(*session_);
+    session_.reset();
+    collector_.reset();
+    owner_.reset();
+    gc_.reset();
+    server_.reset();
+    tokens_.reset();
+  }
+
+  std::unique_ptr<Session> connect() {
+    auto session = std::make_unique<Session>();
+    session->is_local = true;
+    EXPECT_OK(server_->greet(*session));
+    server_->clients().add(*session);
+    return session;
+  }
+  Bytes say(Session& session, std::string_view line) {
+    std::vector<ByteView> args;
+    while (!line.empty()) {
+      const size_t end = std::min(line.find(' '), line.size());
+      args.push_back(line.substr(0, end));
+      line.remove_prefix(std::min(end + 1, line.size()));
+    }
+    Bytes out;
+    Request request{&session, args, &out};
+    Executor(*server_).run({&request, 1});
+    return out;
+  }
+  Bytes say(std::string_view line) { return say(*session_, line); }
+  int64_t number(std::string_view line) {
+    const Bytes reply = say(line);
+    int64_t value = -1;
+    std::from_chars(reply.data() + 1, reply.data() + reply.size(), value);
+    return value;
+  }
+
+  // One step; false if nothing is due.
+  bool step() {
+    const auto wait_ms = collector_->step();
+    EXPECT_OK(wait_ms);
+    return wait_ms && *wait_ms == std::optional<uint64_t>(0);
+  }
+  void expect_exact() {
+    const Figures counted = recount(memory_, default_keyspace).value();
+    EXPECT_EQ(stored_figures(memory_, default_keyspace).value(), counted);
+    if (GetParam() == Way::expecting) return;  // what the process knows may be a second old
+    EXPECT_EQ(keyspaces_->tenant(default_keyspace).value()->figures().value(), counted);
+  }
+  size_t records() {
+    const Bytes begin = redis_slot_prefix(default_keyspace, 'm', 0).substr(0, 5);
+    return entries_in(begin, prefix_end(begin)) - entries_in(slots_key_, successor(slots_key_));
+  }
+  // Without latches a transaction may lose against others for ever.
+  static bool may_conflict() { return GetParam() == Way::expecting; }
+  // Keys of all types, some of which expire.
+  void fill(int keys) {
+    for (int i = 0; i < keys; i++) {
+      say(fmt::format("SET string{} value", i));
+      say(fmt::format("SET expires{} value PX {}", i, 100'000 + i));
+      say(fmt::format("RPUSH list{} a b c", i));
+      say(fmt::format("HSET hash{} a b c d", i));
+      say(fmt::format("ZADD zset{} 1 a 2 b", i));
+    }
+    say("PEXPIRE list0 5000000");
+    say("DEL list1");
+  }
+
+  const Bytes slots_key_ = encode(RedisDatabasesKey{default_keyspace});
+  std::optional<Tokens> tokens_;
+  std::optional<RedisServer> server_;
+  std::optional<Gc> gc_;
+  std::optional<RedisGarbageOwner> owner_;
+  std::optional<Collector> collector_;
+  std::unique_ptr<Session> session_;
+};
+INSTANTIATE_TEST_SUITE_P(BothWays, RedisDatabases, testing::Values(Way::latched, Way::expecting),
+                         way_name);
+
+TEST_P(RedisDatabases, WhatIsFlushedIsCollectedExactlyAcrossRestarts) {
+  fill(60);
+  say("SELECT 3");
+  fill(3);
+  const int64_t others = number("DBSIZE");
+  say("SELECT 0");
+  EXPECT_EQ(number("DBSIZE"), 5 * 60 - 1);
+  EXPECT_EQ(say("FLUSHDB"), "+OK\r\n");
+  EXPECT_EQ(number("DBSIZE"), 0);
+  EXPECT_EQ(say("SET string0 new"), "+OK\r\n");
+  expect_exact();
+  clock_.advance_ms(1'000);
+  int steps = 0;
+  while (step()) {
+    expect_exact();
+    EXPECT_EQ(say("GET string0"), "$3\r\nnew\r\n");
+    if (steps++ % 3 == 0) restart();
+    ASSERT_LT(steps, 1'000);
+  }
+  EXPECT_GT(steps, 3) << "a page at a time";
+  say("SELECT 3");
+  EXPECT_EQ(number("DBSIZE"), others);
+  EXPECT_EQ(say("FLUSHALL"), "+OK\r\n");
+  for (int i = 0; i < 100; i++) {  // and what DEL left, behind the safe point
+    clock_.advance_ms(1'000);
+    while (step()) expect_exact();
+  }
+  EXPECT_EQ(records(), 0u);
+  expect_exact();
+}
+
+// Whatever commit of the collector fails, what is stored is counted and the next one goes on.
+TEST_P(RedisDatabases, ACollectorThatFailsHalfwayGoesOn) {
+  fill(20);
+  EXPECT_EQ(say("FLUSHDB"), "+OK\r\n");
+  clock_.advance_ms(1'000);
+  FaultyEngine faulty(memory_, {.seed = 7, .fail_commit_one_in = 4, .maybe_one_in = 4});
+  Transactor transactor(faulty, clock_, {.way = GetParam(), .check_scope = true});
+  const MapHandle map{faulty, transactor, clock_};
+  stop();
+  for (int i = 0; i < 1'000; i++) {
+    auto keyspaces = Keyspaces::open(map, {});
+    if (!keyspaces) continue;
+    Tokens tokens(map, (*keyspaces)->changes());
+    RedisServer server(**keyspaces, tokens, RedisOptions());
+    Gc gc(map, (*keyspaces)->changes());
+    RedisGarbageOwner owner(server);
+    Collector collector(**keyspaces, gc, CollectorOptions());
+    collector.own(Model::redis, owner);
+    const auto wait_ms = collector.step();
+    EXPECT_EQ(stored_figures(memory_, default_keyspace).value(),
+              recount(memory_, default_keyspace).value());
+    if (wait_ms && *wait_ms != std::optional<uint64_t>(0)) break;
+  }
+  restart();
+  clock_.advance_ms(200'000);
+  while (step()) expect_exact();
+  EXPECT_EQ(records(), 0u);
+}
+
+TEST_P(RedisDatabases, ASlotIsUsedAgainWhenItIsEmpty) {
+  DatabaseSlots last = initial_slots();
+  last.next = 65'535;
+  const auto tenant = keyspaces_->tenant(default_keyspace).value();
+  ASSERT_OK(tenant->collect(Model::redis, Scope::all_of(default_keyspace), [&](CountedView& view) {
+    view.put(slots_key_, encode_slots(last), Value());
+    return Status();
+  }));
+  restart();
+  for (int i = 0; i < 20; i++) {
+    EXPECT_EQ(say(fmt::format("SET k{} v PX 60000", i)), "+OK\r\n");
+    EXPECT_EQ(say("FLUSHDB"), "+OK\r\n");
+    EXPECT_EQ(number("DBSIZE"), 0);
+  }
+  Value stored;
+  ASSERT_OK(memory_.get(slots_key_, stored));
+  const uint16_t slot = decode_slots(stored).value().of(0);
+  EXPECT_GT(slot, 15) << "0 still holds what was flushed, 1 to 15 are those of databases";
+  EXPECT_LT(slot, 40);
+  clock_.advance_ms(1'000);
+  while (step()) expect_exact();
+  EXPECT_EQ(records(), 0u);
+}
+
+TEST_P(RedisDatabases, AFlushNeedsNoRoomInTheQuota) {
+  EXPECT_EQ(say("SET a some"), "+OK\r\n");
+  const auto used = keyspaces_->tenant(default_keyspace).value()->figures().value();
+  ASSERT_OK(keyspaces_->set_quota(
+      default_keyspace_name, {.bytes = static_cast<uint64_t>(used.bytes) + 64, .keys = 1}, root));
+  EXPECT_TRUE(say("SET b x").starts_with("-OOM"));
+  say("MULTI");
+  say("FLUSHDB");
+  say("SET b x");
+  EXPECT_TRUE(say("EXEC").starts_with("-OOM"));
+  EXPECT_EQ(say("GET a"), "$4\r\nsome\r\n");
+  EXPECT_EQ(say("FLUSHDB"), "+OK\r\n");
+  clock_.advance_ms(1'000);
+  while (step()) expect_exact();
+  EXPECT_EQ(say("SET a 1"), "+OK\r\n");
+}
+
+TEST_P(RedisDatabases, AKeyGoesWhenItsTimeHasCome) {
+  EXPECT_EQ(say("SET a 1 PX 300"), "+OK\r\n");
+  EXPECT_EQ(say("SET b 1 PX 700"), "+OK\r\n");
+  EXPECT_EQ(say("RPUSH c 1 2 3"), ":3\r\n");
+  EXPECT_EQ(say("PEXPIRE c 700"), ":1\r\n");
+  EXPECT_EQ(say("SET d 1 PX 2500"), "+OK\r\n");
+  EXPECT_EQ(say("DEBUG SET-ACTIVE-EXPIRE 0"), "+OK\r\n");
+  clock_.advance_ms(1'000);
+  while (step()) {
+  }
+  const size_t before = records();
+  EXPECT_EQ(say("DEBUG SET-ACTIVE-EXPIRE 1"), "+OK\r\n");
+  while (step()) expect_exact();
+  EXPECT_EQ(records(), before - 3) << "the keys, but not the elements yet";
+  EXPECT_NE(say("INFO stats").find("expired_keys:3\r\n"), Bytes::npos);
+  EXPECT_EQ(number("DBSIZE"), 1);
+  clock_.advance_ms(2'000);
+  while (step()) expect_exact();
+  EXPECT_EQ(number("DBSIZE"), 0);
+  EXPECT_NE(say("INFO stats").find("expired_keys:4\r\n"), Bytes::npos);
+  clock_.advance_ms(61'000);
+  while (step()) expect_exact();
+  EXPECT_EQ(records(), 0u);
+}
+
+// Many keys of one second and other notes between them, in a keyspace that holds GC back.
+TEST_P(RedisDatabases, ManyKeysGoInSlices) {
+  for (int i = 0; i < 1'000; i++) {
+    say(fmt::format("SET key{} v PX {}", i, 1 + i % 900));
+    if (i % 10 == 0) {
+      say(fmt::format("RPUSH list{} x", i));
+      say(fmt::format("DEL list{}", i));
+    }
+  }
+  clock_.advance_ms(1'000);
+  int steps = 0;
+  for (; step(); steps++) ASSERT_LT(steps, 100);
+  EXPECT_GT(steps, 3);
+  EXPECT_NE(say("INFO stats").find("expired_keys:1000\r\n"), Bytes::npos);
+  expect_exact();
+}
+
+// --- many threads ---
+
+TEST_P(RedisDatabases, NothingIsLostBetweenSwaps) {
+  constexpr int threads = 4;
+  constexpr int rounds = 300;
+  std::vector<std::thread> workers;
+  std::atomic<int64_t> added{0};
+  for (int i = 0; i < threads; i++)
+    workers.emplace_back([&, i] {
+      const auto session = connect();
+      for (int round = 0; round < rounds; round++) {
+        if (say(*session, fmt::format("INCR n{}", i % 2)).starts_with(':')) added++;
+        if (round % 7 == i) {
+          const Bytes reply = say(*session, "SWAPDB 0 1");
+          EXPECT_TRUE(reply == "+OK\r\n" || may_conflict()) << reply;
+        }
+      }
+      server_->leave(*session);
+    });
+  for (std::thread& worker : workers) worker.join();
+  int64_t found = 0;
+  for (const char* database : {"SELECT 0", "SELECT 1"}) {
+    say(database);
+    for (const char* key : {"n0", "n1"}) {
+      const Bytes reply = say(fmt::format("GET {}", key));
+      if (reply != "$-1\r\n") found += std::stoll(reply.substr(reply.find('\n') + 1));
+    }
+  }
+  EXPECT_EQ(found, added.load());
+  expect_exact();
+}
+
+TEST_P(RedisDatabases, AFlushIsOneStepToOthers) {
+  constexpr int rounds = 200;
+  std::atomic<bool> done{false};
+  std::atomic<int> written{0};
+  std::atomic<int> seen{0};
+  std::thread flusher([&] {
+    const auto session = connect();
+    for (int i = 0; i < rounds || written < rounds || seen < rounds; i++) {
+      const Bytes reply = say(*session, i % 3 == 0 ? "FLUSHALL" : "FLUSHDB");
+      EXPECT_TRUE(reply == "+OK\r\n" || may_conflict()) << reply;
+    }
+    server_->leave(*session);
+    done = true;
+  });
+  std::thread writer([&] {
+    const auto session = connect();
+    for (; !done; written++) say(*session, fmt::format("MSET a {0} b {0}", written.load()));
+    server_->leave(*session);
+  });
+  std::thread collector([&] {
+    while (!done) {
+      clock_.advance_ms(100);
+      (void)collector_->step();
+    }
+  });
+  for (; !done; seen++) {
+    const Bytes reply = say("MGET a b");
+    if (!reply.starts_with('*')) continue;  // a conflict that did not end
+    const Bytes values = reply.substr(4);
+    EXPECT_EQ(values.substr(0, values.size() / 2), values.substr(values.size() / 2)) << reply;
+  }
+  flusher.join();
+  writer.join();
+  collector.join();
+  expect_exact();
+  // Nothing was written where nobody looks any more.
+  EXPECT_EQ(say("FLUSHALL"), "+OK\r\n");
+  clock_.advance_ms(1'000);
+  while (step()) {
+  }
+  EXPECT_EQ(records(), 0u);
+  expect_exact();
+}
+
+}  // namespace
+}  // namespace trellis
