@@ -26,7 +26,7 @@ namespace {
 
 uint64_t stream_bytes() { return test_scale() == "quick" ? uint64_t{64} << 20 : uint64_t{1} << 30; }
 // What the kernel may hold on both sides, with room: far less than what is streamed.
-constexpr uint64_t ahead_bytes_max = 24 << 20;
+constexpr uint64_t ahead_bytes_max = 48 << 20;
 
 class HttpServerTest : public ::testing::Test {
  protected:

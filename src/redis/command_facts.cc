@@ -194,6 +194,7 @@ constexpr Named syntaxes[] = {
     {"sort_ro",
      "key [BY pattern] [LIMIT offset_count(offset count)] [GET pattern]... [order(ASC|DESC)] "
      "[ALPHA<sorting>]"},
+    {"swapdb", "index1<integer> index2<integer>"},
     {"wait", "numreplicas timeout"},
     {"zadd",
      "key [condition(NX|XX)] [comparison(GT|LT)] [CH<change>] [INCR<increment>] score_member(score "
