@@ -307,7 +307,9 @@ void RecordCache::forget(ByteView key) {
 
 void RecordCache::forget_range(ByteView begin, ByteView end) {
   // Most intervals are of other kinds of keys.
-  if (begin.substr(0, kind_bytes) == end.substr(0, kind_bytes) && !is_kind_held(begin)) return;
+  constexpr size_t model_bytes = kind_bytes - 1;
+  const bool is_of_redis = begin.size() >= model_bytes && begin[model_bytes - 1] == 'd';
+  if (begin.substr(0, model_bytes) == end.substr(0, model_bytes) && !is_of_redis) return;
   for (size_t i = 0; i < shards; i++) shards_[i].forget_range(begin, end);
 }
 

@@ -339,11 +339,15 @@ Result<std::array<Expiring, databases_max>> count_expiring(AloneCall& call,
 Result<std::string> keyspace_section(AloneCall& call) {
   Lines lines("Keyspace");
   TRY_ASSIGN(const DatabaseSlots slots, call.slots());
+  // In this order: what is removed in between would otherwise be left out twice.
+  std::array<int64_t, databases_max> keys_of{};
+  for (uint32_t database = 0; database < databases_max; database++) {
+    TRY_ASSIGN(keys_of[database], call.count_keys(slots, database));
+  }
   TRY_ASSIGN(const auto expiring, count_expiring(call, slots));
   for (uint32_t database = 0; database < databases_max; database++) {
     const Expiring& of = expiring[database];
-    TRY_ASSIGN(int64_t keys, call.count_keys(slots, database));
-    keys -= of.due;
+    const int64_t keys = std::max<int64_t>(keys_of[database] - of.due, of.later);
     if (keys <= 0) continue;
     const double ttl_ms = of.later == 0 ? 0 : of.ttl_ms / static_cast<double>(of.later);
     lines.add(fmt::format("db{}", database), fmt::format("keys={},expires={},avg_ttl={}", keys,

@@ -110,6 +110,16 @@ class RdbReader {
   explicit RdbReader(ByteView in) : in_(in) {}
 
   bool failed() const { return failed_; }
+  bool is_too_large() const { return is_too_large_; }
+  // Takes from what may come of a payload, all of which has to fit into one commit: so a small one
+  // that unpacks to much, or to many items, is told before it has.
+  bool spend(size_t bytes) {
+    left_to_spend_ -= std::min(bytes, left_to_spend_);
+    if (left_to_spend_ > 0) return true;
+    is_too_large_ = true;
+    fail();
+    return false;
+  }
   bool at_end() const { return in_.empty(); }
   size_t left() const { return in_.size(); }
   void fail() {
@@ -147,7 +157,9 @@ class RdbReader {
   Bytes decompressed();
 
   ByteView in_;
+  size_t left_to_spend_ = commit_bytes_max;
   bool failed_ = false;
+  bool is_too_large_ = false;
 };
 
 uint64_t RdbReader::length_behind(uint8_t first) {
@@ -167,8 +179,10 @@ Bytes RdbReader::decompressed() {
   const uint64_t packed_bytes = length();
   const uint64_t bytes = length();
   RdbReader packed(take(packed_bytes));
-  if (bytes > value_bytes_max) fail();
+  constexpr uint64_t ratio_max = 88;  // three bytes stand for 264 at the most
+  if (bytes > value_bytes_max || bytes > packed.left() * ratio_max) fail();
   Bytes out;
+  if (failed_ || !spend(bytes)) return out;
   while (!packed.at_end() && !failed_) {
     const uint8_t control = packed.byte();
     if (control < 32) {
@@ -217,6 +231,7 @@ double RdbReader::score_text() {
 // --- what is packed into one string ---
 
 using Items = std::optional<std::vector<Bytes>>;  // absent: it makes no sense
+constexpr size_t item_bytes_min = 16;             // of the record that it becomes, at the least
 
 // An entry of a listpack; absent: none can begin like this.
 std::optional<Bytes> read_entry(RdbReader& reader, uint8_t first) {
@@ -247,7 +262,7 @@ size_t back_length_bytes(size_t entry_bytes) {
 }
 
 // | bytes u32le | entries u16le, ffff if more | entries, each with its length behind it | ff |
-Items read_listpack(ByteView pack) {
+Items read_listpack(RdbReader& budget, ByteView pack) {
   constexpr size_t header_bytes = 6;
   constexpr uint64_t unknown_count = 0xffff;
   if (pack.size() < header_bytes + 1 || load_le(pack.substr(0, 4)) != pack.size())
@@ -262,6 +277,7 @@ Items read_listpack(ByteView pack) {
     if (!item || reader.failed()) return std::nullopt;
     const size_t entry_bytes = rest.size() - reader.left();
     at += entry_bytes + back_length_bytes(entry_bytes);
+    if (!budget.spend(item_bytes_min)) return std::nullopt;
     items.push_back(std::move(*item));
   }
   if (at + 1 != pack.size() || (count != unknown_count && count != items.size()))
@@ -291,7 +307,7 @@ std::optional<Bytes> read_old_entry(RdbReader& reader, uint8_t first) {
 
 // | bytes u32le | place of the last entry u32le | entries u16le, ffff if more | entries | ff |
 // where an entry is | bytes of the one before it u8, or fe and u32le | the entry |
-Items read_ziplist(ByteView pack) {
+Items read_ziplist(RdbReader& budget, ByteView pack) {
   constexpr size_t header_bytes = 10;
   constexpr uint64_t unknown_count = 0xffff;
   if (pack.size() < header_bytes + 1 || load_le(pack.substr(0, 4)) != pack.size())
@@ -308,6 +324,7 @@ Items read_ziplist(ByteView pack) {
     if (!item || reader.failed() || bytes_before != entry_bytes) return std::nullopt;
     entry_bytes = pack.size() - at - reader.left();
     at += entry_bytes;
+    if (!budget.spend(item_bytes_min)) return std::nullopt;
     items.push_back(std::move(*item));
   }
   const bool fits = at + 1 == pack.size() && load_le(pack.substr(4, 4)) == at - entry_bytes &&
@@ -316,7 +333,7 @@ Items read_ziplist(ByteView pack) {
 }
 
 // | width u32le: 2, 4 or 8 | count u32le | numbers |
-Items read_intset(ByteView packed) {
+Items read_intset(RdbReader& budget, ByteView packed) {
   if (packed.size() < 8) return std::nullopt;
   const uint64_t width = load_le(packed.substr(0, 4));
   const uint64_t count = load_le(packed.substr(4, 4));
@@ -324,6 +341,7 @@ Items read_intset(ByteView packed) {
   const bool fits = (width == 2 || width == 4 || width == 8) && numbers.size() == width * count;
   if (!fits) return std::nullopt;
   std::vector<Bytes> items;
+  if (!budget.spend(count * item_bytes_min)) return std::nullopt;
   for (size_t at = 0; at < numbers.size(); at += width)
     items.push_back(std::to_string(load_signed_le(numbers.substr(at, width))));
   return items;
@@ -333,7 +351,8 @@ Items read_intset(ByteView packed) {
 
 Items read_plain(RdbReader& reader, uint64_t count) {
   std::vector<Bytes> items;
-  for (uint64_t i = 0; i < count && !reader.failed(); i++) items.push_back(reader.string());
+  for (uint64_t i = 0; i < count && reader.spend(item_bytes_min) && !reader.failed(); i++)
+    items.push_back(reader.string());
   return items;
 }
 
@@ -350,7 +369,7 @@ Items read_quicklist(RdbReader& reader, bool is_old) {
       items.push_back(std::move(node));
       continue;
     }
-    Items part = is_old ? read_ziplist(node) : read_listpack(node);
+    Items part = is_old ? read_ziplist(reader, node) : read_listpack(reader, node);
     if (!part || container != packed) return std::nullopt;
     for (Bytes& item : *part) items.push_back(std::move(item));
   }
@@ -360,8 +379,8 @@ Items read_quicklist(RdbReader& reader, bool is_old) {
 bool read_scored(RdbReader& reader, RdbType type, RdbValue& value) {
   if (type == RdbType::zset_listpack || type == RdbType::zset_ziplist) {
     const Bytes packed = reader.string();
-    const Items items =
-        type == RdbType::zset_ziplist ? read_ziplist(packed) : read_listpack(packed);
+    const Items items = type == RdbType::zset_ziplist ? read_ziplist(reader, packed)
+                                                      : read_listpack(reader, packed);
     if (!items || items->size() % 2 != 0) return false;
     for (size_t i = 0; i < items->size(); i += 2) {
       const auto score = parse_double((*items)[i + 1]);
@@ -371,7 +390,7 @@ bool read_scored(RdbReader& reader, RdbType type, RdbValue& value) {
     return true;
   }
   const uint64_t count = reader.length();
-  for (uint64_t i = 0; i < count && !reader.failed(); i++) {
+  for (uint64_t i = 0; i < count && reader.spend(item_bytes_min) && !reader.failed(); i++) {
     Bytes member = reader.string();
     value.scored.push_back(
         {std::move(member), type == RdbType::zset ? reader.score() : reader.score_text()});
@@ -393,7 +412,7 @@ bool read_value(RdbReader& reader, RdbType type, RdbValue& value) {
       value.type = RedisType::list;
       items = type == RdbType::list ? read_plain(reader, reader.length())
               : type == RdbType::list_ziplist
-                  ? read_ziplist(reader.string())
+                  ? read_ziplist(reader, reader.string())
                   : read_quicklist(reader, type == RdbType::list_quicklist);
       break;
     case RdbType::set:
@@ -401,17 +420,17 @@ bool read_value(RdbReader& reader, RdbType type, RdbValue& value) {
     case RdbType::set_listpack:
       value.type = RedisType::set;
       items = type == RdbType::set          ? read_plain(reader, reader.length())
-              : type == RdbType::set_intset ? read_intset(reader.string())
-                                            : read_listpack(reader.string());
+              : type == RdbType::set_intset ? read_intset(reader, reader.string())
+                                            : read_listpack(reader, reader.string());
       break;
     case RdbType::hash:
     case RdbType::hash_ziplist:
     case RdbType::hash_listpack:
       value.type = RedisType::hash;
       if (type == RdbType::hash_listpack) {
-        items = read_listpack(reader.string());
+        items = read_listpack(reader, reader.string());
       } else if (type == RdbType::hash_ziplist) {
-        items = read_ziplist(reader.string());
+        items = read_ziplist(reader, reader.string());
       } else if (const uint64_t fields = reader.length(); fields < UINT64_MAX / 2) {
         items = read_plain(reader, 2 * fields);
       } else {
@@ -478,8 +497,10 @@ Result<RdbValue> read_rdb_payload(ByteView payload) {
   RdbReader reader(payload);
   RdbValue value;
   const auto type = static_cast<RdbType>(reader.byte());
-  if (!read_value(reader, type, value) || !makes_sense(value))
-    return reply_with("ERR Bad data format");
+  const bool is_read = read_value(reader, type, value);
+  if (reader.is_too_large())
+    return reply_with("ERR the value is too large to be written in one commit (32 MiB)");
+  if (!is_read || !makes_sense(value)) return reply_with("ERR Bad data format");
   return value;
 }
 

@@ -64,5 +64,43 @@ TEST(RdbPayload, AnyBytesGiveAValueOrAnError) {
   }
 }
 
+// A small payload that unpacks to 160 MiB of small entries.
+TEST(RdbPayload, WhatUnpacksToTooMuchIsTold) {
+  constexpr uint32_t pack_bytes = 10 << 20;
+  Bytes pack("\0\0\xa0\0\xff\xff", 6);  // its size, little-endian; more entries than it counts
+  while (pack.size() + 2 < pack_bytes) pack += Bytes("\x01\x01", 2);
+  pack.resize(pack_bytes - 1, '\x01');
+  pack.push_back('\xff');
+  // LZF: all but the first bytes are a repetition of two bytes.
+  Bytes packed;
+  const auto literals = [&](ByteView bytes) {
+    packed.push_back(static_cast<char>(bytes.size() - 1));
+    packed += bytes;
+  };
+  literals(ByteView(pack).substr(0, 8));
+  size_t at = 8;
+  while (pack.size() - at > 264) {
+    packed += Bytes("\xe0\xff\x01", 3);  // 264 bytes, from two before
+    at += 264;
+  }
+  for (; at < pack.size(); at += std::min<size_t>(32, pack.size() - at))
+    literals(ByteView(pack).substr(at, 32));
+  const auto append_be = [](Bytes& out, uint32_t number) {
+    out.push_back('\x80');
+    append_be32(out, number);
+  };
+  Bytes body("\x12\x10", 2);  // a quicklist of 16 packed nodes
+  for (int i = 0; i < 16; i++) {
+    body += "\x02\xc3";
+    append_be(body, static_cast<uint32_t>(packed.size()));
+    append_be(body, pack_bytes);
+    body += packed;
+  }
+  const auto read = read_rdb_payload(seal_rdb_payload(body));
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().message,
+            "ERR the value is too large to be written in one commit (32 MiB)");
+}
+
 }  // namespace
 }  // namespace trellis

@@ -22,6 +22,7 @@ bool are_numbered_in_order(std::span<const rocksdb::Slice> keys) {
   if (keys.size() < run_keys_min || keys[0].size() < number_bytes) return false;
   const ByteView prefix = to_view(keys[0]).substr(0, keys[0].size() - number_bytes);
   const uint64_t first = number_of(keys[0]);
+  if (first > UINT64_MAX - keys.size()) return false;  // behind the largest comes the smallest
   for (size_t i = 1; i < keys.size(); i++)
     if (keys[i].size() != keys[0].size() || number_of(keys[i]) != first + i ||
         !to_view(keys[i]).starts_with(prefix))
@@ -49,7 +50,7 @@ Status BatchedRead::read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& famil
   const size_t count = keys_.size();
   ASSERT(count == values.size());
   if (count == 0) return {};
-  if (are_numbered_in_order(keys_)) return read_in_order(db, family, values);
+  if (are_numbered_in_order(keys_) && walk(db, family, values)) return {};
   if (slices_.size() < count) {
     slices_ = std::vector<rocksdb::PinnableSlice>(count);
     statuses_ = std::vector<rocksdb::Status>(count);
@@ -75,19 +76,25 @@ Status BatchedRead::read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& famil
   return read_error(*failed);
 }
 
-// A step of an iterator is several times cheaper than a search.
-Status BatchedRead::read_in_order(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
-                                  std::span<Value> values) {
+// A step of an iterator is several times cheaper than a search. False if there is too much between
+// the keys, or something is wrong, of which a search tells more.
+bool BatchedRead::walk(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
+                       std::span<Value> values) {
   const Bytes behind = successor(to_view(keys_.back()));
   const rocksdb::Slice end = to_slice(behind);
   rocksdb::ReadOptions options = options_;
   options.iterate_upper_bound = &end;
   options.total_order_seek = true;
+  options.max_skippable_internal_keys = keys_.size();
   const std::unique_ptr<rocksdb::Iterator> at(db.NewIterator(options, &family));
   size_t next = 0;
+  size_t strangers = 0;
   for (at->Seek(keys_.front()); at->Valid(); at->Next()) {
     while (next < keys_.size() && keys_[next].compare(at->key()) < 0) values[next++].set_absent();
-    if (next == keys_.size() || keys_[next] != at->key()) continue;
+    if (next == keys_.size() || keys_[next] != at->key()) {
+      if (++strangers > keys_.size()) return false;
+      continue;
+    }
     SlicePin& pin = values[next].pin<SlicePin>();
     pin.skip = 0;
     pin.slice.Reset();
@@ -95,9 +102,7 @@ Status BatchedRead::read_in_order(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& 
     values[next++].set_found({pin.data(), pin.size()});
   }
   while (next < keys_.size()) values[next++].set_absent();
-  if (at->status().ok()) return {};
-  for (Value& value : values) value.set_absent();
-  return read_error(at->status());
+  return at->status().ok();
 }
 
 }  // namespace trellis

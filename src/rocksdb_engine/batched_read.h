@@ -29,8 +29,7 @@ class BatchedRead {
 
  private:
   Status read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
-  Status read_in_order(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
-                       std::span<Value> values);
+  bool walk(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
 
   rocksdb::ReadOptions options_;
 

@@ -1,5 +1,6 @@
 #include "rocksdb_engine/parallel_reads.h"
 
+#include <rocksdb/perf_level.h>
 #include <rocksdb/snapshot.h>
 
 #include <algorithm>
@@ -57,7 +58,7 @@ Status ParallelReads::read_in_parts(std::span<const ByteView> keys, std::span<Va
   rocksdb::ManagedSnapshot snapshot(&db_);
   std::vector<Status> outcomes(parts);
   std::latch done(static_cast<ptrdiff_t>(parts));
-  const auto run = [&](size_t part) {
+  const std::function<void(size_t)> run = [&](size_t part) {
     const size_t begin = keys.size() * part / parts;
     const size_t count = keys.size() * (part + 1) / parts - begin;
     try {
@@ -68,13 +69,8 @@ Status ParallelReads::read_in_parts(std::span<const ByteView> keys, std::span<Va
     }
     done.count_down();
   };
-  {
-    const std::lock_guard lock(mutex_);
-    start();
-    for (size_t part = 1; part < parts; part++) tasks_.emplace_back([&run, part] { run(part); });
-  }
-  changed_.notify_all();
-  run(0);
+  const size_t handed_over = hand_over(parts - 1, run);
+  for (size_t part = handed_over; part < parts; part++) run(part);
   done.wait();
   const auto failed = std::ranges::find_if(outcomes, [](const Status& one) { return !one; });
   if (failed == outcomes.end()) return {};
@@ -82,12 +78,21 @@ Status ParallelReads::read_in_parts(std::span<const ByteView> keys, std::span<Va
   return *failed;
 }
 
-// REQUIRES: mutex_ is held.
-void ParallelReads::start() {
-  while (threads_.size() < threads_max) threads_.emplace_back([this] { work(); });
+// How many of the tasks 0, 1, ... were taken: fewer if there is no memory or no thread for them.
+size_t ParallelReads::hand_over(size_t count, const std::function<void(size_t)>& run) {
+  const std::lock_guard lock(mutex_);
+  size_t taken = 0;
+  try {
+    while (threads_.size() < threads_max) threads_.emplace_back([this] { work(); });
+    for (; taken < count; taken++) tasks_.emplace_back([&run, taken] { run(taken); });
+  } catch (const std::exception&) {  // the caller does what is left
+  }
+  changed_.notify_all();
+  return threads_.empty() ? 0 : taken;
 }
 
 void ParallelReads::work() {
+  rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);  // as ReadSampler leaves it
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return ends_ || !tasks_.empty(); });

@@ -42,7 +42,7 @@ class ParallelReads {
   Status read_part(std::span<const ByteView> keys, std::span<Value> values,
                    const rocksdb::Snapshot* snapshot);
   Status read_in_parts(std::span<const ByteView> keys, std::span<Value> values, size_t parts);
-  void start();
+  size_t hand_over(size_t count, const std::function<void(size_t)>& run);
   void work();
 
   rocksdb::DB& db_;

@@ -301,7 +301,7 @@ Status Collector::expire(const Entry& entry) {
   const Bytes begin = encode(GarbageKey{entry.keyspace, before_ms, Model::catalog, {}});
   // After what the last slices removed, as with other garbage.
   if (expired_to_.size() >= keyspaces_under_way_max) expired_to_.clear();
-  Bytes& from = expired_to_[entry.keyspace];
+  Bytes& from = expired_to_[{entry.keyspace, entry.due_ms}];
   std::vector<Garbage> notes;
   TRY(read_at_once(map_.engine, entry, std::max(begin, from), until_ms, options_.slice_notes,
                    notes));
@@ -313,11 +313,26 @@ Status Collector::expire(const Entry& entry) {
     if (all_gone) from = encode(GarbageKey{entry.keyspace, last.due_ms, last.model, last.target});
     return {};
   }
-  expired_to_.erase(entry.keyspace);
+  const Bytes seen_to = std::max(begin, from);
+  const auto of_keyspace = [&](uint64_t due_ms) {
+    return expired_to_.lower_bound({entry.keyspace, due_ms});
+  };
+  expired_to_.erase(of_keyspace(entry.due_ms), of_keyspace(until_ms + 1));
+  // Those that are under way for other seconds must hear of what was left since they began.
+  const bool is_last = of_keyspace(0) == of_keyspace(UINT64_MAX);
   return map_.transact(Scope::all_of(entry.keyspace), [&](View& view) -> Status {
+    // All up to there was seen to be gone, but for what was left since then: to look at it all
+    // again, and step over what was removed, would keep the keyspace waiting.
+    Bytes look_from = begin;
+    if (!map_.engine.shared()) {
+      const uint64_t first_ms = std::max(tenant->first_at_once_ms(), before_ms);
+      look_from =
+          std::min(seen_to, encode(GarbageKey{entry.keyspace, first_ms, Model::catalog, {}}));
+    }
     std::vector<Garbage> left;
-    TRY(read_at_once(view, entry, begin, until_ms, 1, left));
+    TRY(read_at_once(view, entry, look_from, until_ms, 1, left));
     if (!left.empty()) return {};
+    if (is_last) tenant->forget_at_once();
     for (uint64_t due_ms = entry.due_ms; due_ms <= until_ms; due_ms += expire_bucket_ms)
       view.remove(encode(KeyspaceDueKey{due_ms, entry.keyspace, DueJob::expire, {}}));
     return {};

@@ -5,10 +5,10 @@
 //
 //   garbage  moves the safe points as far as barriers and gc_life_time_ms let them, then hands the
 //            notes ('g') below them to the models that left them
-//   expire   hands over the notes of a second that no reader of the past needs, as soon as it is
-//   over retire   an archived keyspace whose retention is over becomes a tombstone purge    removes
-//   everything of a tombstone, page by page, and writes down how far it is request  forgets the id
-//   of a create request after a day
+//   expire   hands over the notes of a second that no reader of the past needs, when it is over
+//   retire   an archived keyspace whose retention is over becomes a tombstone
+//   purge    removes everything of a tombstone, page by page, and writes down how far it is
+//   request  forgets the id of a create request after a day
 //
 // An entry goes, in a transaction that holds the keyspace alone, when nothing is left that it
 // stands for; until then it may move to a later time, never be lost. A crash at any point repeats a
@@ -25,6 +25,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,7 @@
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "codec/system_keys.h"
 #include "codec/tenant_keys.h"
@@ -178,8 +180,9 @@ class Collector {
   uint64_t rest_us_ = 0;
   uint64_t rest_percent_ = 0;  // of what the step takes
   std::unordered_map<KeyspaceId, UnderWay> under_way_;
-  std::unordered_map<KeyspaceId, Bytes> expired_to_;  // where the next slice of expire begins
-  std::unordered_set<size_t> passed_over_;            // hashes of keys
+  // Where the next slice of expire begins, of those entries (by due time) that are under way.
+  std::map<std::pair<KeyspaceId, uint64_t>, Bytes> expired_to_;
+  std::unordered_set<size_t> passed_over_;  // hashes of keys
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> failed_steps_{0};
   std::atomic<uint64_t> notes_{0};

@@ -88,6 +88,7 @@ void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes
   note_bytes_ += static_cast<int64_t>(note.size() + garbage_value_bytes);
   difference_.bytes += static_cast<int64_t>(note.size() + garbage_value_bytes);
   view_.put(note, encode_garbage_value(bytes));
+  if (when == When::at_once) first_at_once_ms_ = std::min(first_at_once_ms_, due_ms);
   const KeyspaceDueKey due =
       when == When::at_once ? KeyspaceDueKey{expire_bucket(due_ms), keyspace_, DueJob::expire, {}}
                             : KeyspaceDueKey{due_bucket(due_ms), keyspace_, DueJob::garbage, {}};
@@ -283,6 +284,12 @@ Status Tenant::check_stored_state(View& view, const Caller& caller) {
   return check_access(caller, Access::write, keyspace.state, keyspace.name);
 }
 
+// Before the commit, for whoever sees what it left must know.
+void Tenant::note_at_once(uint64_t due_ms) {
+  uint64_t first_ms = first_at_once_ms_.load(std::memory_order_relaxed);
+  while (due_ms < first_ms && !first_at_once_ms_.compare_exchange_weak(first_ms, due_ms)) continue;
+}
+
 Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View&)> check,
                         FunctionRef<Status(CountedView&)> fn, bool keep_quota) {
   ASSERT(scope.keyspace() == id_);  // else the latch that its state is checked under is another's
@@ -296,6 +303,7 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     TRY(check(view));
     CountedView counted(view, id_, model);
     TRY(fn(counted));
+    note_at_once(counted.first_at_once_ms());
     if (keep_quota && !counted.makes_room()) TRY(map_.engine.room());
     const Figures difference = counted.difference();
     // What is added counts before the commit, what is freed after it.

@@ -84,6 +84,8 @@ class CountedView {
     int64_t difference;
   };
   std::span<const SlotKeys> slot_keys() const { return slot_keys_; }
+  // The first due time of notes that it left to be collected at once.
+  uint64_t first_at_once_ms() const { return first_at_once_ms_; }
 
  private:
   View& view_;
@@ -93,6 +95,7 @@ class CountedView {
   int64_t note_bytes_ = 0;  // of notes that were left
   bool wrote_ = false;
   bool put_note_ = false;
+  uint64_t first_at_once_ms_ = UINT64_MAX;
   std::vector<SlotKeys> slot_keys_;
 };
 
@@ -169,6 +172,13 @@ class Tenant {
   // Whether it was used since the last call: those that were not may be forgotten.
   bool take_used() { return used_.exchange(false, std::memory_order_relaxed); }
 
+  // --- for the collector ---
+  // The first due time of notes to be collected at once that this process left since the last
+  // forget_at_once(); before that, of all times.
+  uint64_t first_at_once_ms() const { return first_at_once_ms_.load(std::memory_order_relaxed); }
+  // REQUIRES: a transaction that holds the keyspace alone, so that none is about to leave one.
+  void forget_at_once() { first_at_once_ms_.store(UINT64_MAX, std::memory_order_relaxed); }
+
   // --- for Keyspaces ---
   // Something about it changes, in a transaction that may yet fail: for inside of it, where latches
   // order transactions. Refuses from now on what either state would; the next operation reads what
@@ -190,12 +200,14 @@ class Tenant {
   Status reserve(const Figures& added, Kept kept, uint64_t& epoch);
   // What it did not add after all, or what it removed.
   void give_back(const Figures& freed, uint64_t epoch);
+  void note_at_once(uint64_t due_ms);
 
   const MapHandle map_;
   const KeyspaceId id_;
   std::atomic<KeyspaceState> state_{KeyspaceState::tombstone};
   std::atomic<bool> doubtful_{true};  // what is known of the keyspace must be read first
   std::atomic<bool> used_{true};
+  std::atomic<uint64_t> first_at_once_ms_{0};
   RateLimit rate_;
   LoadMeter reads_;
   LoadMeter writes_;
