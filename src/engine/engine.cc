@@ -99,7 +99,9 @@ Status commit(Engine& engine, const Commit& commit) {
 
 Status check_commit(const Commit& commit) {
   if (commit.writes.bytes() > commit_bytes_max) {
-    return too_large("commit", "commit_bytes_max", commit.writes.bytes(), commit_bytes_max);
+    Error error = too_large("commit", "commit_bytes_max", commit.writes.bytes(), commit_bytes_max);
+    error.reason = commit_too_large;
+    return error;
   }
   for (const WriteSet::Write& write : commit.writes) TRY(check_write(write));
   size_t expected = 0;

@@ -295,7 +295,8 @@ bool View::has_room(size_t bytes) {
     violated_ = Error{Code::too_large,
                       fmt::format("a transaction that writes over commit_bytes_max ({}): write "
                                   "less, or stage it in several",
-                                  commit_bytes_max)};
+                                  commit_bytes_max),
+                      commit_too_large};
   return false;
 }
 

@@ -14,7 +14,7 @@ struct Record {
 };
 
 Error too_large_to_copy() {
-  return {Code::too_large, "the key is too large to be copied in one commit (commit_bytes_max)"};
+  return {Code::too_large, "the key is too large to be copied in one commit", commit_too_large};
 }
 
 // What `from` is, with its expiry. REQUIRES: from exists, and is another key.

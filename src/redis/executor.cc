@@ -81,6 +81,7 @@ std::string error_reply(const Error& error) {
   if (error.reason == reply_error) return error.message;
   if (error.reason == "quota_exceeded") return "OOM " + error.message;
   if (error.reason == "rate_exceeded") return "THROTTLED " + error.message;
+  if (error.reason == commit_too_large) return std::string(too_much_at_once);
   if (error.code == Code::denied) return "NOPERM " + error.message;
   if (error.code == Code::no_space) return "MISCONF " + error.message;
   if (error.code == Code::maybe) return "UNKNOWN it may or may not have happened: " + error.message;

@@ -64,7 +64,8 @@ Result<std::vector<Bytes>> read_elements(Call& call, const Key& key, uint64_t be
     return bytes > commit_bytes_max ? Visit::stop : Visit::go_on;
   }));
   if (bytes > commit_bytes_max)
-    return Error{Code::too_large, "the part of the list that changes is over commit_bytes_max"};
+    return Error{Code::too_large, "the part of the list that changes is too large",
+                 commit_too_large};
   return elements;
 }
 

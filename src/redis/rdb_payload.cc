@@ -498,8 +498,7 @@ Result<RdbValue> read_rdb_payload(ByteView payload) {
   RdbValue value;
   const auto type = static_cast<RdbType>(reader.byte());
   const bool is_read = read_value(reader, type, value);
-  if (reader.is_too_large())
-    return reply_with("ERR the value is too large to be written in one commit (32 MiB)");
+  if (reader.is_too_large()) return reply_with(too_much_at_once);
   if (!is_read || !makes_sense(value)) return reply_with("ERR Bad data format");
   return value;
 }

@@ -98,8 +98,7 @@ TEST(RdbPayload, WhatUnpacksToTooMuchIsTold) {
   }
   const auto read = read_rdb_payload(seal_rdb_payload(body));
   ASSERT_FALSE(read.has_value());
-  EXPECT_EQ(read.error().message,
-            "ERR the value is too large to be written in one commit (32 MiB)");
+  EXPECT_EQ(read.error().message, "ERR one command or EXEC writes at most 32 MiB: do it in parts");
 }
 
 }  // namespace

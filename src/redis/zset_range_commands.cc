@@ -131,7 +131,7 @@ Status remove_range(Call& call, By by) {
   else if (count == key->size())
     key->remove();
   else
-    return Error{Code::too_large, "so many members cannot be removed at once: name a part of them"};
+    return Error{Code::too_large, "so many members cannot be removed at once", commit_too_large};
   call.reply.integer(static_cast<int64_t>(count));
   return {};
 }

@@ -125,7 +125,7 @@ class Large(HostileResp):
         count = 1_000_000 if LONG else 100_000
         keys = [b"key:%07d" % i for i in range(count)]
         # What is more than one commit is refused as a whole.
-        added = b"-ERR a transaction that writes over commit_bytes_max" if LONG else b":%d" % count
+        added = b"-ERR one command or EXEC writes at most 32 MiB" if LONG else b":%d" % count
         for words, reply in (([b"SADD", b"set", *keys], added),
                              ([b"DEL", b"set"], b":"),
                              ([b"MSET", *keys], b"+OK"),
