@@ -19,7 +19,9 @@ constexpr size_t key_bytes_max = 64 * 1024;
 constexpr size_t value_bytes_max = 16 * 1024 * 1024;
 // One commit of any engine. What is larger is staged and made visible by one small commit.
 constexpr size_t commit_bytes_max = 32 * 1024 * 1024;
-// The reason of errors that tell of it.
+// What an operation may hold in memory to write it in several commits.
+constexpr size_t rewritten_bytes_max = 256 * 1024 * 1024;
+// The reason of errors that tell of either.
 inline constexpr const char* commit_too_large = "commit_too_large";
 // What one commit may rely on: two values of the largest size and a page, with some to spare.
 constexpr size_t expectation_bytes_max = 64 * 1024 * 1024;

@@ -65,6 +65,7 @@ bool View::read_own(ByteView key, Value& value) const {
 }
 
 Status View::expect(Expectation expectation) {
+  if (is_ahead(expectation.begin)) return {};
   expected_bytes_ += expectation_bytes(expectation);
   if (expected_bytes_ > expectation_bytes_max)
     return Error{
@@ -395,6 +396,59 @@ void View::build_commit(Commit& commit) {
   commit.expectations = std::move(expectations_);
 }
 
+bool View::is_ahead(ByteView key) const {
+  const auto behind = ahead_.upper_bound(key);
+  return behind != ahead_.begin() && key.starts_with(*std::prev(behind));
+}
+
+void View::split_off(View& ahead) {
+  std::vector<std::pair<Bytes, std::optional<Bytes>>> staying;
+  for (const auto& [key, buffered] : points_) {
+    if (!is_ahead(key))
+      staying.emplace_back(key, buffered.value);
+    else if (buffered.value)
+      ahead.put(key, *buffered.value);
+    else
+      ahead.remove(key);
+  }
+  points_.clear();
+  memory_.release();
+  buffered_bytes_ = 0;
+  for (const auto& [begin, end] : ranges_) buffered_bytes_ += begin.size() + end.size();
+  for (auto add = adds_.begin(); add != adds_.end();) {
+    const bool goes = is_ahead(add->first);
+    if (goes)
+      ahead.add(add->first, add->second);
+    else
+      buffered_bytes_ += add->first.size() + sizeof(int64_t);
+    add = goes ? adds_.erase(add) : std::next(add);
+  }
+  for (const auto& [key, value] : staying) value ? put(key, *value) : remove(key);
+}
+
+Status View::commit_ahead(std::span<const ByteView> prefixes) {
+  TRY(violated_);
+  for (const ByteView prefix : prefixes) ahead_.emplace(prefix);
+  std::erase_if(expectations_, [&](const Expectation& expectation) {
+    const bool is_own = is_ahead(expectation.begin);
+    if (is_own) expected_bytes_ -= expectation_bytes(expectation);
+    return is_own;
+  });
+  View ahead(engine_, cache_, scope_, way_, check_scope_, durability_);
+  split_off(ahead);
+  TRY(ahead.violated_);
+  Commit commit;
+  commit.durability = durability_;
+  ahead.build_commit(commit);
+  if (commit.writes.empty()) return {};
+  // Nobody waits for it: what is durable with the transaction was written behind it.
+  const Commit* const commits[] = {&commit};
+  Status outcomes[1];
+  engine_.commit_many(commits, outcomes);
+  ahead.settle_cache(outcomes[0].has_value());
+  return std::move(outcomes[0]);
+}
+
 void View::settle_cache(bool committed) const {
   if (cache_ == nullptr) return;
   for (const auto& [begin, end] : ranges_) cache_->forget_range(begin, end);
@@ -471,7 +525,7 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
   std::optional<LatchTable::Held> held;
   if (way_ == Way::latched) held.emplace(*latches_, scope);
 
-  View view(engine_, cache_.get(), scope, way_, check_scope_);
+  View view(engine_, cache_.get(), scope, way_, check_scope_, durability);
   Status answer = fn(view);
   if (!view.violated_) return {std::move(view.violated_)};
 

@@ -57,6 +57,12 @@ class View {
   // To a counter ('k') that this transaction does not read.
   void add(ByteView key, int64_t delta);
 
+  // Commits what was written to keys with these prefixes now, ahead of the transaction and whatever
+  // becomes of it: for what nobody else reads or writes before the transaction says where it is; so
+  // what it reads of it is not validated. REQUIRES: no scan is under way, none of the keys was in a
+  // range that was removed, and no prefix begins with another, of any call.
+  Status commit_ahead(std::span<const ByteView> prefixes);
+
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
@@ -70,8 +76,14 @@ class View {
   using Points = std::pmr::map<ByteView, Buffered>;
   using Ranges = std::map<Bytes, Bytes, std::less<>>;  // disjoint; an empty end: to the end
 
-  View(Engine& engine, RecordCache* cache, const Scope& scope, Way way, bool check_scope)
-      : engine_(engine), cache_(cache), scope_(scope), way_(way), check_scope_(check_scope) {}
+  View(Engine& engine, RecordCache* cache, const Scope& scope, Way way, bool check_scope,
+       Durability durability)
+      : engine_(engine),
+        cache_(cache),
+        scope_(scope),
+        way_(way),
+        check_scope_(check_scope),
+        durability_(durability) {}
 
   bool overlays(ByteView begin, ByteView end) const;
   bool range_removed(ByteView key) const;
@@ -91,6 +103,9 @@ class View {
   void note_violation(const char* what, ByteView key);
   void forget_add(ByteView key);
   void build_commit(Commit& commit);
+  bool is_ahead(ByteView key) const;
+  // Gives `ahead` what it is to commit; what stays moves, so that no memory is left behind.
+  void split_off(View& ahead);
   // Tells the cache what became of the writes. REQUIRES: the latches are held.
   void settle_cache(bool committed) const;
 
@@ -99,6 +114,7 @@ class View {
   const Scope& scope_;
   const Way way_;
   const bool check_scope_;
+  const Durability durability_;
   // Keys, values and nodes of points_: most transactions need no more than this.
   std::array<std::byte, 16 * 1024> first_memory_;
   std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
@@ -109,6 +125,7 @@ class View {
   std::vector<Expectation> expectations_;
   std::set<Bytes, std::less<>> expected_keys_;
   size_t expected_bytes_ = 0;
+  std::set<Bytes, std::less<>> ahead_;  // prefixes of what was committed ahead
   Status violated_;
 };
 

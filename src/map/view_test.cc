@@ -134,6 +134,56 @@ TEST_P(ViewModel, ReadsItsOwnWrites) {
   }
 }
 
+// What is committed ahead stays, also if the function fails; it is read as all else.
+TEST_P(ViewModel, CommitsAhead) {
+  Random random(test_seed(12));
+  MemoryEngine engine;
+  SystemClock clock;
+  Transactor transactor(engine, clock, {.way = GetParam(), .check_scope = true});
+  Model model;
+  const Bytes prefix = key_of(11).substr(0, key_of(11).size() - 1);  // of 110 to 119
+  const ByteView ahead[] = {prefix};
+  const auto goes_ahead = [&](const auto& entry) { return entry.first.starts_with(prefix); };
+  for (uint64_t round = 0; round < test_rounds(400); round++) {
+    SCOPED_TRACE(round);
+    Model inside = model;
+    const bool fails = random.one_in(3);
+    const Status status = transactor.transact(Scope::all_of(ks), [&](View& view) -> Status {
+      for (uint64_t steps = random.below(40); steps > 0; steps--) {
+        const Bytes key = key_of(random.below(40));
+        Value value;
+        EXPECT_TRUE(view.get(key, value).has_value());
+        EXPECT_EQ(value.found(), inside.contains(key));
+        if (random.one_in(3)) {
+          view.remove(key);
+          inside.erase(key);
+        } else {
+          inside[key] = random.bytes(random.below(20));
+          view.put(key, inside[key]);
+        }
+        if (!random.one_in(5)) continue;
+        EXPECT_TRUE(view.commit_ahead(ahead).has_value());
+        std::erase_if(model, goes_ahead);
+        std::copy_if(inside.begin(), inside.end(), std::inserter(model, model.end()), goes_ahead);
+      }
+      if (fails) return Error{Code::denied, "changed my mind"};
+      return {};
+    });
+    ASSERT_EQ(status.has_value(), !fails);
+    if (!fails) model = inside;
+    const auto [first, last] = keyspace_interval(KeyMode::raw, ks);
+    Model stored;
+    ASSERT_TRUE(engine
+                    .scan({.begin = first, .end = last},
+                          [&](ByteView key, ByteView value) {
+                            stored.emplace(key, value);
+                            return Visit::go_on;
+                          })
+                    .has_value());
+    ASSERT_EQ(stored, model);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(BothWays, ViewModel, testing::Values(Way::latched, Way::expecting),
                          [](const auto& info) {
                            return info.param == Way::latched ? "latched" : "expecting";

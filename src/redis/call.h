@@ -18,9 +18,9 @@ class RedisServer;
 inline constexpr std::string_view reply_error = "reply";
 
 Error reply_with(std::string message);
-// What does not fit into one commit (base/limits.h).
+// What neither fits into one commit (base/limits.h) nor can be staged (redis/staging.h).
 inline constexpr const char* too_much_at_once =
-    "ERR one command or EXEC writes at most 32 MiB: do it in parts";
+    "ERR this is more than one command or EXEC can write: do it in parts";
 Error wrong_type();      // WRONGTYPE Operation against a key holding the wrong kind of value
 Error syntax_error();    // ERR syntax error
 Error not_an_integer();  // ERR value is not an integer or out of range

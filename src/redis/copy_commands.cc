@@ -8,60 +8,13 @@ namespace {
 
 Error same_key() { return reply_with("ERR source and destination objects are the same"); }
 
-struct Record {
-  Bytes sub;
-  Bytes value;
-};
-
-Error too_large_to_copy() {
-  return {Code::too_large, "the key is too large to be copied in one commit", commit_too_large};
-}
-
-// What `from` is, with its expiry. REQUIRES: from exists, and is another key.
-Status copy_value(Keys& keys, const Key& from, Key& to) {
-  if (from.type() == RedisType::string) {
-    to.set_text(Bytes(from.text()));
-    to.set_expire(from.expire_ms());
-    return {};
-  }
-  if (from.type() == RedisType::stream)
-    return Error{Code::unsupported, "streams cannot be copied yet"};
-  std::vector<Record> records;
-  size_t bytes = 0;
-  TRY(keys.scan_subs(from, {}, [&](ByteView sub, ByteView value) {
-    bytes += 2 * to.stored_key().size() + sub.size() + value.size();
-    records.push_back({Bytes(sub), Bytes(value)});
-    return bytes > commit_bytes_max ? Visit::stop : Visit::go_on;
-  }));
-  std::vector<std::pair<double, Bytes>> scores;
-  if (from.type() == RedisType::zset)
-    TRY(keys.scan_scores(from,
-                         {.begin_score = -std::numeric_limits<double>::infinity(),
-                          .end_score = std::numeric_limits<double>::infinity()},
-                         [&](double score, ByteView member) {
-                           bytes += 2 * to.stored_key().size() + member.size();
-                           scores.emplace_back(score, member);
-                           return bytes > commit_bytes_max ? Visit::stop : Visit::go_on;
-                         }));
-  if (bytes > commit_bytes_max) return too_large_to_copy();
-  to.create(from.type(), keys.new_version());
-  for (const Record& record : records) keys.put_sub(to, record.sub, record.value, Value());
-  for (const auto& [score, member] : scores) keys.put_score(to, score, member);
-  if (from.type() == RedisType::list)
-    to.set_ends(from.head(), from.tail());
-  else
-    to.set_size(from.size());
-  to.set_expire(from.expire_ms());
-  return {};
-}
-
 // Says whether it did.
 Result<bool> rename(Call& call, bool may_replace) {
   TRY_ASSIGN(Key* const from, call.open(1));
   TRY_ASSIGN(Key* const to, call.open(2));
   if (!from->exists()) return no_such_key();
   if (from == to || (to->exists() && !may_replace)) return false;
-  TRY(copy_value(call.keys, *from, *to));
+  TRY(call.keys.copy(*from, *to));
   from->remove();
   return true;
 }
@@ -90,7 +43,7 @@ Status copy_to(AloneCall& alone, const Target& target) {
     TRY_ASSIGN(Key* const from, call.open(1));
     TRY_ASSIGN(Key* const to, call.keys.open(target.database, target.name));
     const bool copies = from->exists() && (target.may_replace || !to->exists());
-    if (copies) TRY(copy_value(call.keys, *from, *to));
+    if (copies) TRY(call.keys.copy(*from, *to));
     if (copies && target.is_move) from->remove();
     call.reply.integer(copies ? 1 : 0);
     return {};

@@ -91,7 +91,10 @@ std::string error_reply(const Error& error) {
 // --- a transaction ---
 
 bool RedisTransaction::add(const Element& element) { return add(element, false); }
-void RedisTransaction::add_always(const Element& element) { add(element, true); }
+void RedisTransaction::add_always(const Element& element) {
+  must_be_one_ = true;
+  add(element, true);
+}
 
 bool RedisTransaction::add(const Element& element, bool always) {
   std::vector<size_t> positions;
@@ -157,13 +160,18 @@ Status RedisTransaction::run_in(CountedView& view, FunctionRef<Status(Keys&)> ch
   errors_.clear();
   lookups_ = {};
   TRY(databases_.check(tenant_, view, slots_));
-  Keys keys(view, tenant_.id(), server_.versions(), server_.watches(), slots_,
-            server_.map().clock.unix_ms());
+  const Clock& clock = server_.map().clock;
+  Keys keys(view, tenant_.id(), server_.versions(), server_.watches(), slots_, clock.unix_ms(),
+            staging_);
+  const size_t notes_before = staging_ == nullptr ? 0 : staging_->notes.size();
   TRY(keys.prefetch(names_));
   TRY(prefetch_subs(keys));
   TRY(check(keys));
   TRY(run_elements(keys, stop_bytes));
   TRY(keys.finish());
+  if (staging_ != nullptr && staging_->notes.size() != notes_before &&
+      clock.unix_ms() > keys.now_ms() + staging_ms_max)
+    return Error{Code::unavailable, "to write so much took over an hour: do it in parts"};
   if (keys.has_new_slots()) databases_.doubt();
   return {};
 }
@@ -245,11 +253,51 @@ Scope RedisTransaction::scope() const {
 }
 
 Status RedisTransaction::run_once(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
-  slots_ = databases_.last();
   const auto operations = static_cast<uint32_t>(elements_.size());
   const auto run_all = [&](CountedView& view) { return run_in(view, check, stop_bytes); };
-  return writes_ ? tenant_.write(caller_, Model::redis, scope(), run_all, operations)
-                 : tenant_.read(caller_, Model::redis, scope(), run_all, operations);
+  Status status;
+  do {
+    slots_ = databases_.last();
+    status = writes_ ? tenant_.write(caller_, Model::redis, scope(), run_all, operations)
+                     : tenant_.read(caller_, Model::redis, scope(), run_all, operations);
+  } while (!status && status.error().reason == slots_changed);
+  return status;
+}
+
+namespace {
+
+bool is_too_large(const Status& status) {
+  return !status && status.error().reason == commit_too_large;
+}
+
+}  // namespace
+
+Status RedisTransaction::run_staged(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
+  Staging staging;
+  staging_ = &staging;
+  Status status;
+  do {
+    staging.renewed = staging.heavy;
+    status = run_once(check, stop_bytes);
+  } while (is_too_large(status) && staging.heavy.size() > staging.renewed.size());
+  staging_ = nullptr;
+  for (const Staging::Note& note : staging.notes) give_up(note);
+  return status;
+}
+
+void RedisTransaction::give_up(const Staging::Note& note) {
+  const Bytes note_key = encode(GarbageKey{tenant_.id(), note.due_ms, Model::redis, note.target});
+  Scope scope = Scope::in(tenant_.id());
+  scope.exclusive(note_key);
+  // If that fails the note is due later.
+  static_cast<void>(tenant_.collect(Model::redis, scope, [&](CountedView& view) -> Status {
+    Value noted;
+    TRY(view.get(note_key, noted));
+    if (!noted.found()) return {};
+    view.forget_garbage(note.due_ms, note.target);
+    view.leave_garbage(server_.map().clock.unix_ms(), note.target, staged_part_bytes);
+    return {};
+  }));
 }
 
 Status RedisTransaction::run(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
@@ -257,7 +305,8 @@ Status RedisTransaction::run(FunctionRef<Status(Keys&)> check, size_t stop_bytes
   // Reads go on where nothing can be written.
   if (writes_) TRY(server_.versions().prepare());
   Status status = run_once(check, stop_bytes);
-  while (!status && status.error().reason == slots_changed) status = run_once(check, stop_bytes);
+  if (is_too_large(status) && (must_be_one_ || elements_.size() <= 1))
+    status = run_staged(check, stop_bytes);
   TRY(status);
   record();
   return {};

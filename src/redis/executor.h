@@ -46,9 +46,10 @@ class RedisTransaction {
   void take_keyspace(Access access);
   size_t size() const { return elements_.size(); }
 
-  // Runs all, or, if it fails, none of them. `check` runs first, under the latches; what it answers
-  // ends the transaction. The replies are valid until the next run. What follows a reply with which
-  // they have more than `stop_bytes` is left out: see ran().
+  // Runs all, or, if it fails, none of them; one command, or what must be one, in parts if it is
+  // too large for a commit (staging.h). `check` runs first, under the latches; what it answers ends
+  // the transaction. The replies are valid until the next run. What follows a reply with which they
+  // have more than `stop_bytes` is left out: see ran().
   Status run(FunctionRef<Status(Keys&)> check, size_t stop_bytes = SIZE_MAX);
   size_t ran() const { return ends_.size(); }
   ByteView reply(size_t element) const;
@@ -59,6 +60,9 @@ class RedisTransaction {
   Status prefetch_subs(Keys& keys);
   bool add(const Element& element, bool always);
   Status run_once(FunctionRef<Status(Keys&)> check, size_t stop_bytes);
+  Status run_staged(FunctionRef<Status(Keys&)> check, size_t stop_bytes);
+  // What was staged and is not used: the collector may have it now.
+  void give_up(const Staging::Note& note);
   Status run_in(CountedView& view, FunctionRef<Status(Keys&)> check, size_t stop_bytes);
   Status run_elements(Keys& keys, size_t stop_bytes);
   Scope scope() const;
@@ -74,6 +78,8 @@ class RedisTransaction {
   size_t argument_bytes_ = 0;
   bool writes_ = false;
   bool takes_keyspace_ = false;
+  bool must_be_one_ = false;
+  Staging* staging_ = nullptr;  // of the run, if it has any
   Bytes replies_;
   std::vector<size_t> ends_;
   // Of the last run, for its records. A command's time is its own and its share of what they all

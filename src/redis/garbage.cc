@@ -13,46 +13,6 @@ constexpr size_t flushed_keys_max = 32;  // in one transaction
 constexpr size_t flushed_pages_max = 8;  // at a time
 constexpr size_t expired_max = 16;       // in one transaction
 
-// Removes up to so many entries of an interval; true if none is left.
-Result<bool> remove_some(CountedView& view, ByteView begin, ByteView end) {
-  std::vector<std::pair<Bytes, size_t>> found;
-  TRY_ASSIGN(const ScanPage page, view.scan({.begin = begin,
-                                             .end = end,
-                                             .entries_max = life_entries_max,
-                                             .bytes_max = life_bytes_max},
-                                            [&](ByteView key, ByteView value) {
-                                              found.emplace_back(key, value.size());
-                                              return Visit::go_on;
-                                            }));
-  for (const auto& [key, value_bytes] : found) view.remove_found(key, value_bytes);
-  return !page.resume;
-}
-
-// The records of one life, in both tables. A part of them at a time; true if the note is gone.
-Result<bool> remove_life(Tenant& tenant, const Garbage& note, const RedisGarbage& life) {
-  const std::string ns = std::to_string(life.slot);
-  const KvrocksSubPrefix prefix{.ns = ns, .key = life.name, .version = life.version};
-  const Bytes subs = encode(RedisSubKey{tenant.id(), {.prefix = prefix, .sub = {}}});
-  const Bytes any_score =
-      encode(RedisScoreKey{tenant.id(), {.prefix = prefix, .score = 0, .member = {}}});
-  const Bytes scores = any_score.substr(0, any_score.size() - sizeof(double));
-  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
-  Scope scope = Scope::in(tenant.id());
-  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
-  bool gone = false;
-  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
-    gone = false;
-    Value noted;
-    TRY(view.get(note_key, noted));
-    TRY_ASSIGN(const bool no_subs, remove_some(view, subs, prefix_end(subs)));
-    TRY_ASSIGN(const bool no_scores, remove_some(view, scores, prefix_end(scores)));
-    gone = no_subs && no_scores;
-    if (gone && noted.found()) view.forget_garbage(note.due_ms, note.target);
-    return {};
-  }));
-  return gone;
-}
-
 // Some entries of a table that one transaction may remove: of few keys, because each is latched.
 struct FlushedPage {
   std::vector<Bytes> keys;
@@ -134,13 +94,66 @@ Result<bool> remove_flushed_page(Tenant& tenant, const Garbage& note, uint16_t s
   return gone;
 }
 
+// Removes some entries of an interval; absent: none is left, else where to go on.
+Result<std::optional<Bytes>> remove_some(CountedView& view, ByteView begin, ByteView end) {
+  if (begin >= end) return std::optional<Bytes>();
+  std::vector<std::pair<Bytes, size_t>> found;
+  TRY_ASSIGN(ScanPage page, view.scan({.begin = begin,
+                                       .end = end,
+                                       .entries_max = life_entries_max,
+                                       .bytes_max = life_bytes_max},
+                                      [&](ByteView key, ByteView value) {
+                                        found.emplace_back(key, value.size());
+                                        return Visit::go_on;
+                                      }));
+  for (const auto& [key, value_bytes] : found) view.remove_found(key, value_bytes);
+  return std::move(page.resume);
+}
+
 }  // namespace
+
+Bytes& RedisGarbageOwner::removed_to(const Tenant& tenant, ByteView target) {
+  constexpr size_t under_way_max = 1'000;
+  if (removed_to_.size() >= under_way_max) removed_to_.clear();
+  return removed_to_[{tenant.id().value, Bytes(target)}];
+}
+
+// The records of one life, in both tables. A part of them at a time; true if the note is gone.
+Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
+                                            const RedisGarbage& life) {
+  const std::string ns = std::to_string(life.slot);
+  const KvrocksSubPrefix prefix{.ns = ns, .key = life.name, .version = life.version};
+  const Bytes subs = encode(RedisSubKey{tenant.id(), {.prefix = prefix, .sub = {}}});
+  const Bytes any_score =
+      encode(RedisScoreKey{tenant.id(), {.prefix = prefix, .score = 0, .member = {}}});
+  const Bytes scores = any_score.substr(0, any_score.size() - sizeof(double));
+  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
+  Scope scope = Scope::in(tenant.id());
+  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
+  Bytes& from = removed_to(tenant, note.target);
+  std::optional<Bytes> resume;
+  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
+    resume.reset();
+    Value noted;
+    TRY(view.get(note_key, noted));
+    if (!noted.found()) return {};  // of a life that was staged, and is one now
+    TRY_ASSIGN(resume, remove_some(view, std::max(subs, from), prefix_end(subs)));
+    if (!resume) {
+      TRY_ASSIGN(resume, remove_some(view, std::max(scores, from), prefix_end(scores)));
+    }
+    if (!resume) view.forget_garbage(note.due_ms, note.target);
+    return {};
+  }));
+  if (resume)
+    from = std::move(*resume);
+  else
+    removed_to_.erase({tenant.id().value, note.target});
+  return !resume;
+}
 
 // A part of it at a time.
 Result<bool> RedisGarbageOwner::remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot) {
-  constexpr size_t slots_under_way_max = 1'000;
-  if (flushed_to_.size() >= slots_under_way_max) flushed_to_.clear();
-  Bytes& from = flushed_to_[{tenant.id().value, slot}];
+  Bytes& from = removed_to(tenant, note.target);
   bool gone = false;
   for (size_t i = 0; i < flushed_pages_max && !gone; i++) {
     TRY_ASSIGN(FlushedPage page, read_flushed(tenant, slot, from));
@@ -151,7 +164,7 @@ Result<bool> RedisGarbageOwner::remove_slot(Tenant& tenant, const Garbage& note,
     TRY_ASSIGN(gone, remove_flushed_page(tenant, note, slot, page));
     if (!page.keys.empty()) from = std::move(page.keys.back());
   }
-  if (gone) flushed_to_.erase({tenant.id().value, slot});
+  if (gone) removed_to_.erase({tenant.id().value, note.target});
   return gone;
 }
 

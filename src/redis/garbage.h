@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "redis/key.h"
 #include "redis/server.h"
 #include "tenant/collector.h"
 
@@ -19,12 +20,16 @@ class RedisGarbageOwner final : public GarbageOwner {
  private:
   Status expire(Tenant& tenant, std::span<const Garbage> notes);
   Result<bool> remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot);
+  Result<bool> remove_life(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
+  // Where to go on with a target: an engine has to step over what was removed before. Valid until
+  // it is asked for another.
+  Bytes& removed_to(const Tenant& tenant, ByteView target);
 
   RedisServer& server_;
   // Who watches a key saw its time come.
   WatchTable nobody_;
-  // How far flushed slots are, by keyspace: of the one thread that collects.
-  std::map<std::pair<uint32_t, uint16_t>, Bytes> flushed_to_;
+  // By keyspace and target: of the one thread that collects.
+  std::map<std::pair<uint32_t, Bytes>, Bytes> removed_to_;
 };
 
 }  // namespace trellis

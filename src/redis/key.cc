@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "codec/counter_value.h"
 #include "codec/redis_keys.h"
+#include "codec/system_keys.h"
 
 namespace trellis {
 namespace {
@@ -195,6 +196,9 @@ Status Keys::read(Key& key) {
   key.exists_ = true;
   key.now_ = *metadata;
   key.now_.encoding = 1;
+  if (staging_ != nullptr && key.now_.type != RedisType::string &&
+      staging_->renewed.contains(key.stored_key_))
+    TRY(renew(key, {}));
   return {};
 }
 
@@ -264,12 +268,31 @@ Status Keys::get_subs(const Key& key, std::span<const ByteView> subs, std::span<
   return view_.multi_get(views, values);
 }
 
+Bytes Keys::scores_prefix(const Key& key) const {
+  // The prefix of all scores is that of any score without it.
+  const Bytes any = score_key(key, 0, {});
+  return any.substr(0, any.size() - sizeof(double));
+}
+
+void Keys::put(const Key& key, ByteView stored_key, ByteView value, const Value& old) {
+  const int64_t before = view_.difference().bytes;
+  view_.put(stored_key, value, old);
+  if (staging_ != nullptr)
+    stage(key, stored_key.size() + value.size(), view_.difference().bytes - before);
+}
+
+void Keys::remove(const Key& key, ByteView stored_key, const Value& old) {
+  const int64_t before = view_.difference().bytes;
+  view_.remove(stored_key, old);
+  if (staging_ != nullptr) stage(key, stored_key.size(), view_.difference().bytes - before);
+}
+
 void Keys::put_sub(const Key& key, ByteView sub, ByteView value, const Value& old) {
-  view_.put(sub_key(key, sub), value, old);
+  put(key, sub_key(key, sub), value, old);
 }
 
 void Keys::remove_sub(const Key& key, ByteView sub, const Value& old) {
-  view_.remove(sub_key(key, sub), old);
+  remove(key, sub_key(key, sub), old);
 }
 
 void Keys::put_score(const Key& key, double score, ByteView member) {
@@ -277,13 +300,13 @@ void Keys::put_score(const Key& key, double score, ByteView member) {
   if (stored_key < key.scores_begin_) key.scores_begin_ = stored_key;
   if (!key.scores_end_.empty() && stored_key >= key.scores_end_)
     key.scores_end_ = stored_key + '\0';
-  view_.put(stored_key, {}, Value());
+  put(key, stored_key, {}, Value());
 }
 
 void Keys::remove_score(const Key& key, double score, ByteView member) {
   Value old;
   old.set_borrowed({});
-  view_.remove(score_key(key, score, member), old);
+  remove(key, score_key(key, score, member), old);
 }
 
 Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
@@ -310,12 +333,10 @@ Status Keys::scan_subs(const Key& key, const SubRange& range, SubVisitor visit) 
 
 Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  // The prefix of all scores is that of any score without it.
-  const Bytes any = score_key(key, 0, {});
-  const Bytes prefix = any.substr(0, any.size() - sizeof(double));
+  const Bytes prefix = scores_prefix(key);
   Bytes begin = score_key(key, range.begin_score, range.begin_member);
   Bytes end = score_key(key, range.end_score, range.end_member);
-  if (range.end_is_inclusive) end = prefix_end(end.substr(0, any.size()));
+  if (range.end_is_inclusive) end = prefix_end(end.substr(0, prefix.size() + sizeof(double)));
   const bool from_lowest = range.begin_score == -infinity && range.begin_member.empty();
   const bool from_highest = range.end_score == infinity && range.end_is_inclusive;
   // Whole, so that it is known for one that may be remembered (map/scan_pages.h).
@@ -340,6 +361,116 @@ Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor v
   };
   TRY(scan(prefix, std::move(begin), std::move(end), range.reverse, decoded));
   return bad;
+}
+
+// --- new lives ---
+
+uint64_t Keys::new_version() {
+  const uint64_t version = versions_.next();
+  if (staging_ != nullptr) lives_.emplace(version, StagedLife());
+  return version;
+}
+
+void Keys::stage(const Key& key, size_t written_bytes, int64_t difference_bytes) {
+  const auto found = lives_.find(key.now_.version);
+  if (found == lives_.end()) {
+    key.written_bytes_ += written_bytes;
+    if (key.written_bytes_ >= heavy_bytes_min) staging_->heavy.emplace(key.stored_key_);
+    return;
+  }
+  StagedLife& life = found->second;
+  if (life.target.empty()) {
+    life.target = life_target(key.slot_, key.name_, key.now_.version);
+    life.subs = sub_key(key, {});
+    life.scores = scores_prefix(key);
+  }
+  life.is_written = true;
+  difference_bytes_ += difference_bytes;
+  written_bytes_ += written_bytes;
+  if (staged_ && written_bytes_ >= staged_part_bytes) staged_ = commit_ahead();
+}
+
+Status Keys::commit_ahead() {
+  const uint64_t due_ms = now_ms_ + staged_due_ms;
+  const Bytes due_entry =
+      encode(KeyspaceDueKey{due_bucket(due_ms), keyspace_, DueJob::garbage, {}});
+  std::vector<Bytes> notes;
+  std::vector<ByteView> prefixes = {due_entry};
+  notes.reserve(lives_.size());
+  for (auto& [version, life] : lives_) {
+    if (!std::exchange(life.is_written, false)) continue;
+    prefixes.insert(prefixes.end(), {life.subs, life.scores});
+    if (std::exchange(life.is_noted, true)) continue;
+    const int64_t before = view_.difference().bytes;
+    view_.leave_garbage(due_ms, life.target, staged_part_bytes);
+    difference_bytes_ += view_.difference().bytes - before;
+    staging_->notes.push_back({due_ms, life.target});
+    prefixes.push_back(
+        notes.emplace_back(encode(GarbageKey{keyspace_, due_ms, Model::redis, life.target})));
+  }
+  written_bytes_ = 0;
+  return view_.commit_ahead(std::move(prefixes), std::exchange(difference_bytes_, 0));
+}
+
+Status Keys::copy_records(ByteView from, Bytes begin, const Bytes& end, const Key& key,
+                          ByteView to) {
+  constexpr size_t page_entries_max = 1'000;
+  constexpr size_t page_bytes_max = 1024 * 1024;
+  size_t bytes = 0;
+  for (;;) {
+    std::vector<std::pair<Bytes, Bytes>> records;
+    TRY_ASSIGN(ScanPage page, view_.scan({.begin = begin,
+                                          .end = end,
+                                          .entries_max = page_entries_max,
+                                          .bytes_max = page_bytes_max},
+                                         [&](ByteView stored_key, ByteView value) {
+                                           records.emplace_back(to, value);
+                                           records.back().first += stored_key.substr(from.size());
+                                           return Visit::go_on;
+                                         }));
+    for (const auto& [stored_key, value] : records) {
+      bytes += stored_key.size() + value.size();
+      put(key, stored_key, value, Value());
+    }
+    TRY(staged_);
+    if (staging_ == nullptr && bytes > commit_bytes_max)
+      return Error{Code::too_large, "the records are too large for one commit", commit_too_large};
+    if (!page.resume) return {};
+    begin = std::move(*page.resume);
+  }
+}
+
+Status Keys::renew(Key& key, const SubRange& kept) {
+  const Bytes subs = sub_key(key, {});
+  const Bytes scores = scores_prefix(key);
+  const RedisMetadata was = key.now_;
+  key.create(was.type, new_version());
+  const uint64_t version = key.now_.version;
+  key.now_ = was;
+  key.now_.version = version;
+  const Bytes end = kept.end.empty() ? prefix_end(subs) : subs + Bytes(kept.end);
+  TRY(copy_records(subs, subs + Bytes(kept.begin), end, key, sub_key(key, {})));
+  if (was.type != RedisType::zset) return {};
+  return copy_records(scores, scores, prefix_end(scores), key, scores_prefix(key));
+}
+
+Status Keys::copy(const Key& from, Key& to) {
+  if (from.type() == RedisType::string) {
+    to.set_text(Bytes(from.text()));
+    to.set_expire(from.expire_ms());
+    return {};
+  }
+  if (from.type() == RedisType::stream)
+    return Error{Code::unsupported, "streams cannot be copied yet"};
+  to.create(from.type(), new_version());
+  const uint64_t version = to.now_.version;
+  to.now_ = from.now_;
+  to.now_.version = version;
+  const Bytes subs = sub_key(from, {});
+  TRY(copy_records(subs, subs, prefix_end(subs), to, sub_key(to, {})));
+  if (from.type() != RedisType::zset) return {};
+  const Bytes scores = scores_prefix(from);
+  return copy_records(scores, scores, prefix_end(scores), to, scores_prefix(to));
 }
 
 // --- the end of a transaction ---
@@ -375,6 +506,14 @@ void Keys::touch(const Key& key) {
 }
 
 Status Keys::finish() {
+  TRY(write_changed());
+  TRY(staged_);
+  for (const auto& [version, life] : lives_)
+    if (life.is_noted) view_.forget_garbage(now_ms_ + staged_due_ms, life.target);
+  return {};
+}
+
+Status Keys::write_changed() {
   for (const auto& [name, key] : keys_) {
     if (!key->changed_) continue;
     TRY(write(*key));
@@ -385,7 +524,7 @@ Status Keys::finish() {
 }
 
 Status Keys::settle() {
-  TRY(finish());
+  TRY(write_changed());
   forget_opened();  // what they were read from has changed
   return {};
 }

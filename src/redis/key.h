@@ -12,12 +12,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory_resource>
 #include <unordered_map>
 #include <vector>
 
 #include "codec/redis_metadata.h"
 #include "redis/databases.h"
+#include "redis/staging.h"
 #include "redis/versions.h"
 #include "redis/watch.h"
 #include "tenant/tenant.h"
@@ -81,26 +83,29 @@ class Key {
   // to before there; empty: not known. Pops would else pass all that was popped before, each time.
   mutable Bytes scores_begin_;
   mutable Bytes scores_end_;
+  mutable size_t written_bytes_ = 0;  // of a life that was there before, while staging
 };
 
 class Keys {
  public:
   // `slots` is what the transaction's scope was made of. Who watches a key that changes is told.
+  // With `staging` new lives may be larger than a commit.
   Keys(CountedView& view, KeyspaceId keyspace, Versions& versions, WatchTable& watches,
-       const DatabaseSlots& slots, uint64_t now_ms)
+       const DatabaseSlots& slots, uint64_t now_ms, Staging* staging = nullptr)
       : view_(view),
         keyspace_(keyspace),
         versions_(versions),
         watches_(watches),
         slots_(slots),
-        now_ms_(now_ms) {}
+        now_ms_(now_ms),
+        staging_(staging) {}
   ~Keys();
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
 
   uint64_t now_ms() const { return now_ms_; }
   KeyspaceId keyspace() const { return keyspace_; }
-  uint64_t new_version() { return versions_.next(); }
+  uint64_t new_version();
   CountedView& view() { return view_; }
 
   // Reads the records of those that are not open yet, together.
@@ -150,6 +155,12 @@ class Keys {
   };
   Status scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit);
 
+  // A new life with the same records, or those in `kept`; its size and ends stay as they are.
+  // REQUIRES: it exists and is a collection; a sorted set keeps all.
+  Status renew(Key& key, const SubRange& kept);
+  // What `from` is, with its expiry. REQUIRES: from exists, and is another key.
+  Status copy(const Key& from, Key& to);
+
   // Writes what changed: once, at the end.
   Status finish();
   // The same on the way, so that scans see it. REQUIRES: nobody holds an opened key.
@@ -174,14 +185,31 @@ class Keys {
       return std::hash<ByteView>{}(name.name) + name.slot;
     }
   };
+  // A life of which something is committed ahead, or to be.
+  struct StagedLife {
+    Bytes target;
+    Bytes subs;    // what its records begin with
+    Bytes scores;  // of a sorted set
+    bool is_noted = false;
+    bool is_written = false;  // since the last part
+  };
   Key& add(const StoredName& name);
   Status read(Key& key);
   Status write(Key& key);
   Bytes sub_key(const Key& key, ByteView sub) const;
   Bytes score_key(const Key& key, double score, ByteView member) const;
+  Bytes scores_prefix(const Key& key) const;
+  void put(const Key& key, ByteView stored_key, ByteView value, const Value& old);
+  void remove(const Key& key, ByteView stored_key, const Value& old);
+  // REQUIRES: staging_.
+  void stage(const Key& key, size_t written_bytes, int64_t difference_bytes);
+  Status commit_ahead();
+  // Of an interval of records that begin with `from`: they come to begin with `to`.
+  Status copy_records(ByteView from, Bytes begin, const Bytes& end, const Key& key, ByteView to);
   Status scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
               FunctionRef<Visit(ByteView, ByteView)> visit);
 
+  Status write_changed();
   void forget_opened();
   void touch(const Key& key);
   // Who watches a key of `database` that is there now, or will be there with that slot.
@@ -197,6 +225,11 @@ class Keys {
   DatabaseSlots slots_;
   bool has_new_slots_ = false;
   const uint64_t now_ms_;
+  Staging* const staging_;                // may be null; then the rest of it is not used
+  std::map<uint64_t, StagedLife> lives_;  // by version: all that began here
+  size_t written_bytes_ = 0;              // to new lives, since the last part
+  int64_t difference_bytes_ = 0;          // what they came to
+  Status staged_;                         // what became of the parts
   // Keys, what they are called and the nodes that lead to them.
   std::pmr::monotonic_buffer_resource memory_;
   std::pmr::unordered_map<StoredName, Key*, NameHash> keys_{&memory_};

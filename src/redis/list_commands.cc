@@ -61,9 +61,9 @@ Result<std::vector<Bytes>> read_elements(Call& call, const Key& key, uint64_t be
   TRY(visit_elements(call, key, begin, end, Side::left, [&](uint64_t, ByteView value) {
     elements.emplace_back(value);
     bytes += value.size();
-    return bytes > commit_bytes_max ? Visit::stop : Visit::go_on;
+    return bytes > rewritten_bytes_max ? Visit::stop : Visit::go_on;
   }));
-  if (bytes > commit_bytes_max)
+  if (bytes > rewritten_bytes_max)
     return Error{Code::too_large, "the part of the list that changes is too large",
                  commit_too_large};
   return elements;
@@ -97,15 +97,14 @@ Status keep(Call& call, Key& key, uint64_t begin, uint64_t end) {
   const uint64_t kept = end - begin;
   const uint64_t removed = key.size() - kept;
   if (removed > removals_few && kept < removed) {
-    TRY_ASSIGN(const std::vector<Bytes> elements, read_elements(call, key, begin, end));
-    const uint64_t expire_ms = key.expire_ms();
-    if (elements.empty()) {
+    if (kept == 0) {
       key.remove();
       return {};
     }
-    key.create(RedisType::list, call.keys.new_version());
-    push(call, key, Side::right, std::vector<ByteView>(elements.begin(), elements.end()));
-    key.set_expire(expire_ms);
+    const auto first = sub_of(begin);
+    const auto behind = sub_of(end);
+    TRY(call.keys.renew(key, {.begin = first, .end = behind}));
+    key.set_ends(begin, end);
     return {};
   }
   TRY_ASSIGN(const std::vector<Bytes> left, read_elements(call, key, key.head(), begin));

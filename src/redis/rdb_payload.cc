@@ -111,8 +111,8 @@ class RdbReader {
 
   bool failed() const { return failed_; }
   bool is_too_large() const { return is_too_large_; }
-  // Takes from what may come of a payload, all of which has to fit into one commit: so a small one
-  // that unpacks to much, or to many items, is told before it has.
+  // Takes from what may come of a payload, all of which is held in memory: so a small one that
+  // unpacks to much, or to many items, is told before it has.
   bool spend(size_t bytes) {
     left_to_spend_ -= std::min(bytes, left_to_spend_);
     if (left_to_spend_ > 0) return true;
@@ -157,7 +157,7 @@ class RdbReader {
   Bytes decompressed();
 
   ByteView in_;
-  size_t left_to_spend_ = commit_bytes_max;
+  size_t left_to_spend_ = rewritten_bytes_max;
   bool failed_ = false;
   bool is_too_large_ = false;
 };

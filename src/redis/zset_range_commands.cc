@@ -121,8 +121,8 @@ Status remove_range(Call& call, By by) {
   const auto add = [&](double score, ByteView member) {
     count++;
     bytes += member.size() + sizeof(ScoredMember);
-    // What no commit can remove one by one is not kept: it may still be all of the set.
-    if (bytes <= commit_bytes_max) members.push_back({Bytes(member), score});
+    // What is too much to be removed one by one is not kept: it may still be all of the set.
+    if (bytes <= rewritten_bytes_max) members.push_back({Bytes(member), score});
     return Visit::go_on;
   };
   TRY(scan_range(call.keys, *key, range, add));

@@ -102,6 +102,12 @@ void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {
   view_.remove(note);
 }
 
+Status CountedView::commit_ahead(std::vector<ByteView> prefixes, int64_t bytes) {
+  ASSERT(tenant_ != nullptr);
+  difference_.bytes -= bytes;
+  return tenant_->commit_ahead(model_, view_, std::move(prefixes), bytes);
+}
+
 Bytes encode_garbage_value(uint64_t bytes) {
   Bytes out(1, garbage_value_format);
   append_be64(out, bytes);
@@ -301,7 +307,7 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     give_back(reserved, epoch);  // of a run that conflicted
     reserved = {};
     TRY(check(view));
-    CountedView counted(view, id_, model);
+    CountedView counted(view, id_, model, this);
     TRY(fn(counted));
     note_at_once(counted.first_at_once_ms());
     if (keep_quota && !counted.makes_room()) TRY(map_.engine.room());
@@ -326,6 +332,24 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     doubt_figures();
   else
     give_back(status ? freed : reserved, epoch);
+  return status;
+}
+
+Status Tenant::commit_ahead(Model model, View& view, std::vector<ByteView> prefixes,
+                            int64_t bytes) {
+  TRY(map_.engine.room());
+  const Figures added{.bytes = std::max<int64_t>(bytes, 0)};
+  uint64_t epoch = 0;
+  TRY(reserve(added, Kept::all, epoch));
+  const Bytes counter = encode(CounterKey{id_, model, CounterName::bytes, 0});
+  view.add(counter, bytes);
+  prefixes.push_back(counter);
+  const Status status = view.commit_ahead(prefixes);
+  if (!status && status.error().code == Code::maybe) {
+    doubt_figures();
+    return Error{Code::unavailable, status.error().message};  // nothing can be seen of it
+  }
+  give_back({.bytes = added.bytes - (status ? bytes : 0)}, epoch);
   return status;
 }
 

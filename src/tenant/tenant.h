@@ -36,12 +36,15 @@ struct Figures {
   bool operator==(const Figures&) const = default;
 };
 
+class Tenant;
+
 // A view that keeps count. `old` is always what is stored under the key, as this transaction read
 // it: a count that had to read again would cost a read for each write.
 class CountedView {
  public:
-  CountedView(View& view, KeyspaceId keyspace, Model model)
-      : view_(view), keyspace_(keyspace), model_(model) {}
+  // Without a tenant nothing can be committed ahead.
+  CountedView(View& view, KeyspaceId keyspace, Model model, Tenant* tenant = nullptr)
+      : view_(view), keyspace_(keyspace), model_(model), tenant_(tenant) {}
 
   Status get(ByteView key, Value& value) { return view_.get(key, value); }
   Status multi_get(std::span<const ByteView> keys, std::span<Value> values) {
@@ -73,6 +76,11 @@ class CountedView {
   // Takes a note back. REQUIRES: it is there.
   void forget_garbage(uint64_t due_ms, ByteView target);
 
+  // View::commit_ahead, with what these writes made of the bytes, which the quota must have room
+  // for. What becomes of them if the transaction fails is up to the caller: a note for the
+  // collector, committed with them.
+  Status commit_ahead(std::vector<ByteView> prefixes, int64_t bytes);
+
   const Figures& difference() const { return difference_; }
   // Whether less is stored than before, but for notes, which lead to more that goes; or nothing was
   // written.
@@ -91,6 +99,7 @@ class CountedView {
   View& view_;
   const KeyspaceId keyspace_;
   const Model model_;
+  Tenant* const tenant_;
   Figures difference_;
   int64_t note_bytes_ = 0;  // of notes that were left
   bool wrote_ = false;
@@ -188,6 +197,7 @@ class Tenant {
   bool is_named(std::string_view name) const;
 
  private:
+  friend class CountedView;
   Status refresh_if_needed();
   Status refresh();
   void take_over(const Keyspace& keyspace);  // REQUIRES: mutex_ is held
@@ -195,6 +205,8 @@ class Tenant {
   Status transact(Model model, const Scope& scope, FunctionRef<Status(View&)> check,
                   FunctionRef<Status(CountedView&)> fn, bool keep_quota);
   Status load_figures();
+  // Of a transaction that goes on.
+  Status commit_ahead(Model model, View& view, std::vector<ByteView> prefixes, int64_t bytes);
   // What a transaction will add, if the quota allows it.
   enum class Kept : uint8_t { nothing, keys, all };
   Status reserve(const Figures& added, Kept kept, uint64_t& epoch);

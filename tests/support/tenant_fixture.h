@@ -52,10 +52,15 @@ class TenantFixture : public testing::TestWithParam<Way> {
 
   size_t entries_in(ByteView begin, ByteView end) {
     size_t entries = 0;
-    EXPECT_OK(memory_.scan({.begin = begin, .end = end}, [&](ByteView, ByteView) {
-      entries++;
-      return Visit::go_on;
-    }));
+    std::optional<Bytes> from(begin);
+    while (from) {
+      auto page = memory_.scan({.begin = *from, .end = end},
+                               [](ByteView, ByteView) { return Visit::go_on; });
+      EXPECT_OK(page);
+      if (!page) break;
+      entries += page->entries;
+      from = std::move(page->resume);
+    }
     return entries;
   }
   size_t entries_of(KeyspaceId id) {

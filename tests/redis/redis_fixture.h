@@ -1,0 +1,102 @@
+// For tests: Redis on a map in memory, with a collector that takes a step when it is told to.
+#pragma once
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "redis/executor.h"
+#include "redis/garbage.h"
+#include "support/tenant_fixture.h"
+#include "tenant/tokens.h"
+
+namespace trellis {
+
+class RedisFixture : public TenantFixture {
+ protected:
+  void SetUp() override {
+    TenantFixture::SetUp();
+    restart();
+  }
+  void TearDown() override { stop(); }
+
+  // As a process that is killed: nothing but what is stored is known.
+  void restart() {
+    stop();
+    open();
+    tokens_.emplace(map_, keyspaces_->changes());
+    server_.emplace(*keyspaces_, *tokens_, RedisOptions());
+    gc_.emplace(map_, keyspaces_->changes());
+    owner_.emplace(*server_);
+    collector_.emplace(*keyspaces_, *gc_, CollectorOptions());
+    collector_->own(Model::redis, *owner_);
+    session_ = connect();
+  }
+  void stop() {
+    if (session_ != nullptr) server_->leave(*session_);
+    session_.reset();
+    collector_.reset();
+    owner_.reset();
+    gc_.reset();
+    server_.reset();
+    tokens_.reset();
+  }
+
+  std::unique_ptr<Session> connect() {
+    auto session = std::make_unique<Session>();
+    session->is_local = true;
+    EXPECT_OK(server_->greet(*session));
+    server_->clients().add(*session);
+    return session;
+  }
+  Bytes say(Session& session, std::string_view line) {
+    std::vector<ByteView> args;
+    while (!line.empty()) {
+      const size_t end = std::min(line.find(' '), line.size());
+      args.push_back(line.substr(0, end));
+      line.remove_prefix(std::min(end + 1, line.size()));
+    }
+    return say(session, args);
+  }
+  Bytes say(Session& session, Args args) {
+    Bytes out;
+    Request request{&session, args, &out};
+    Executor(*server_).run({&request, 1});
+    return out;
+  }
+  Bytes say(std::string_view line) { return say(*session_, line); }
+  Bytes say(Args args) { return say(*session_, args); }
+  int64_t number(std::string_view line) {
+    const Bytes reply = say(line);
+    int64_t value = -1;
+    std::from_chars(reply.data() + 1, reply.data() + reply.size(), value);
+    return value;
+  }
+
+  // One step; false if nothing is due.
+  bool step() {
+    const auto wait_ms = collector_->step();
+    EXPECT_OK(wait_ms);
+    return wait_ms && *wait_ms == std::optional<uint64_t>(0);
+  }
+  void expect_exact() {
+    const Figures counted = recount(memory_, default_keyspace).value();
+    EXPECT_EQ(stored_figures(memory_, default_keyspace).value(), counted);
+    if (GetParam() == Way::expecting) return;  // what the process knows may be a second old
+    EXPECT_EQ(keyspaces_->tenant(default_keyspace).value()->figures().value(), counted);
+  }
+  size_t records() {
+    const Bytes begin = redis_slot_prefix(default_keyspace, 'm', 0).substr(0, 5);
+    return entries_in(begin, prefix_end(begin)) - entries_in(slots_key_, successor(slots_key_));
+  }
+  const Bytes slots_key_ = encode(RedisDatabasesKey{default_keyspace});
+  std::optional<Tokens> tokens_;
+  std::optional<RedisServer> server_;
+  std::optional<Gc> gc_;
+  std::optional<RedisGarbageOwner> owner_;
+  std::optional<Collector> collector_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace trellis

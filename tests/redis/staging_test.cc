@@ -1,0 +1,199 @@
+// What one commit cannot hold: it happens as a whole or not at all, is counted to the byte, and
+// what is staged in vain goes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "redis_fixture.h"
+
+namespace trellis {
+namespace {
+
+// More than a commit, and less than a transaction may read on a shared engine.
+constexpr size_t member_bytes = 8'192;
+constexpr size_t members = commit_bytes_max / member_bytes + 400;
+
+class RedisStaging : public RedisFixture {
+ protected:
+  // A text that begins with the number.
+  static Bytes member(size_t i) {
+    Bytes text = fmt::format("{:08}", i);
+    text.resize(member_bytes, 'x');
+    return text;
+  }
+  // `words` and for each number in [begin, end) what `add` adds.
+  template <class Add>
+  Bytes say_many(std::vector<Bytes> words, size_t begin, size_t end, Add add) {
+    for (size_t i = begin; i < end; i++) add(words, i);
+    return say(std::vector<ByteView>(words.begin(), words.end()));
+  }
+  static void add_member(std::vector<Bytes>& words, size_t i) { words.push_back(member(i)); }
+  static void add_pair(std::vector<Bytes>& words, size_t i) {
+    words.push_back(std::to_string(i));
+    words.push_back(member(i));
+  }
+
+  // One of each type, called after it.
+  void fill() {
+    for (size_t i = 0; i < members; i += 500) {
+      const size_t end = std::min(members, i + 500);
+      say_many({"RPUSH", "list"}, i, end, add_member);
+      say_many({"SADD", "set"}, i, end, add_member);
+      say_many({"HSET", "hash"}, i, end, add_pair);
+    }
+    // Two records each.
+    for (size_t i = 0; i < members / 2; i += 500)
+      say_many({"ZADD", "zset"}, i, std::min(members / 2, i + 500), add_pair);
+    EXPECT_EQ(number("LLEN list"), static_cast<int64_t>(members));
+    EXPECT_EQ(number("ZCARD zset"), static_cast<int64_t>(members / 2));
+  }
+  size_t content(std::string_view key, std::string_view type) {
+    const std::string line = type == "list"   ? fmt::format("LRANGE {} 0 -1", key)
+                             : type == "set"  ? fmt::format("SMEMBERS {}", key)
+                             : type == "zset" ? fmt::format("ZRANGE {} 0 -1 WITHSCORES", key)
+                                              : fmt::format("HGETALL {}", key);
+    return std::hash<Bytes>{}(say(line));
+  }
+  // Behind the safe point all that no key has is gone.
+  void expect_only(size_t expected_records) {
+    for (int i = 0; i < 3; i++) {
+      clock_.advance_ms(61'000);
+      while (step()) {
+      }
+    }
+    EXPECT_EQ(records(), expected_records);
+    expect_exact();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(BothWays, RedisStaging, testing::Values(Way::latched, Way::expecting),
+                         way_name);
+
+TEST_P(RedisStaging, LargeKeysAreRenamedAndCopied) {
+  fill();
+  size_t expected = 4 * members + 4;  // and one record of each key
+  EXPECT_EQ(records(), expected);
+  for (const std::string type : {"list", "set", "hash", "zset"}) {
+    const size_t before = content(type, type);
+    EXPECT_EQ(say(fmt::format("PEXPIRE {} 100000000", type)), ":1\r\n");
+    EXPECT_EQ(say(fmt::format("RENAME {0} new{0}", type)), "+OK\r\n");
+    EXPECT_EQ(say(fmt::format("EXISTS {}", type)), ":0\r\n");
+    EXPECT_GT(number(fmt::format("PTTL new{}", type)), 99'000'000);
+    EXPECT_EQ(content("new" + type, type), before);
+    expect_exact();
+    EXPECT_EQ(say(fmt::format("COPY new{0} {0} DB 3", type)), ":1\r\n");
+    say("SELECT 3");
+    EXPECT_EQ(content(type, type), before);
+    EXPECT_EQ(say(fmt::format("DEL {}", type)), ":1\r\n");
+    say("SELECT 0");
+    expect_exact();
+  }
+  expect_only(expected);
+}
+
+TEST_P(RedisStaging, OneCommandAddsAndRemovesMoreThanACommit) {
+  EXPECT_EQ(say("RPUSH list first"), ":1\r\n");
+  EXPECT_EQ(say_many({"RPUSH", "list"}, 0, members, add_member),
+            fmt::format(":{}\r\n", members + 1));
+  EXPECT_EQ(say("LINDEX list 0"), "$5\r\nfirst\r\n");
+  EXPECT_EQ(say("LINDEX list -1"), fmt::format("${}\r\n{}\r\n", member_bytes, member(members - 1)));
+  expect_exact();
+
+  EXPECT_EQ(say("SADD set first"), ":1\r\n");
+  EXPECT_EQ(say_many({"SADD", "set"}, 0, members, add_member), fmt::format(":{}\r\n", members));
+  EXPECT_EQ(number("SCARD set"), static_cast<int64_t>(members + 1));
+  EXPECT_EQ(say("SISMEMBER set first"), ":1\r\n");
+  expect_exact();
+  EXPECT_EQ(say_many({"SREM", "set"}, 0, members, add_member), fmt::format(":{}\r\n", members));
+  EXPECT_EQ(say("SMEMBERS set"), "*1\r\n$5\r\nfirst\r\n");
+  expect_exact();
+
+  EXPECT_EQ(say("ZADD zset -1 first 100000 last"), ":2\r\n");
+  EXPECT_EQ(say_many({"ZADD", "zset"}, 0, members / 2, add_pair),
+            fmt::format(":{}\r\n", members / 2));
+  expect_exact();
+  EXPECT_EQ(say("ZREMRANGEBYSCORE zset 0 99999"), fmt::format(":{}\r\n", members / 2));
+  EXPECT_EQ(say("ZRANGE zset 0 -1"), "*2\r\n$5\r\nfirst\r\n$4\r\nlast\r\n");
+  expect_only(members + 1 + 1 + 4 + 3);
+}
+
+TEST_P(RedisStaging, ATransactionMaySeeWhatItStaged) {
+  fill();
+  say("MULTI");
+  say("COPY set other");
+  say("SADD other more");
+  say("SREM other " + member(0));
+  say("RENAME other third");
+  say("COPY third gone");
+  say("DEL gone");
+  const Bytes reply = say("EXEC");
+  EXPECT_EQ(reply, "*6\r\n:1\r\n:1\r\n:1\r\n+OK\r\n:1\r\n:1\r\n");
+  EXPECT_EQ(number("SCARD third"), static_cast<int64_t>(members));
+  EXPECT_EQ(say("SISMEMBER third more"), ":1\r\n");
+  EXPECT_EQ(say("SISMEMBER third " + member(0)), ":0\r\n");
+  EXPECT_EQ(number("SCARD set"), static_cast<int64_t>(members));
+  EXPECT_EQ(say("EXISTS other gone"), ":0\r\n");
+  expect_exact();
+  expect_only(4 * members + 4 + members + 1);
+}
+
+TEST_P(RedisStaging, StringsThatNoCommitHoldsAreRefused) {
+  Bytes large(15 * 1024 * 1024, 'x');
+  const std::vector<ByteView> words = {"MSET", "a", large, "b", large, "c", large};
+  EXPECT_EQ(say(words), fmt::format("-{}\r\n", too_much_at_once));
+  EXPECT_EQ(say("EXISTS a b c"), ":0\r\n");
+  expect_only(0);
+}
+
+TEST_P(RedisStaging, WhatTheQuotaStopsIsGoneSoon) {
+  fill();
+  const auto used = keyspaces_->tenant(default_keyspace).value()->figures().value();
+  ASSERT_OK(keyspaces_->set_quota(
+      default_keyspace_name, {.bytes = static_cast<uint64_t>(used.bytes) + (20 << 20), .keys = 0},
+      root));
+  clock_.advance_ms(2'000);  // where others write too, that is how old figures may be
+  const Bytes reply = say("COPY set other");
+  EXPECT_TRUE(reply.starts_with("-OOM")) << reply.substr(0, 100);
+  EXPECT_EQ(say("EXISTS other"), ":0\r\n");
+  EXPECT_GT(records(), 4 * members + 4);
+  expect_exact();
+  expect_only(4 * members + 4);
+}
+
+// Whatever commit fails: all of it or nothing, and in the end no byte more.
+TEST_P(RedisStaging, AnyCommitMayFail) {
+  fill();
+  const size_t whole = content("set", "set");
+  stop();
+  FaultyEngine faulty(memory_, {.seed = 11, .fail_commit_one_in = 9, .maybe_one_in = 9});
+  Transactor transactor(faulty, clock_, {.way = GetParam(), .check_scope = true});
+  const MapHandle map{faulty, transactor, clock_};
+  int done = 0;
+  int failed = 0;
+  for (int i = 0; i < 40; i++) {
+    auto keyspaces = Keyspaces::open(map, {});
+    if (!keyspaces) continue;
+    Tokens tokens(map, (*keyspaces)->changes());
+    RedisServer server(**keyspaces, tokens, RedisOptions());
+    Session session;
+    session.is_local = true;
+    if (!server.greet(session)) continue;
+    Bytes out;
+    std::vector<ByteView> words = {"RENAME", i % 2 == 0 ? "set" : "other",
+                                   i % 2 == 0 ? "other" : "set"};
+    Request request{&session, words, &out};
+    Executor(server).run({&request, 1});
+    (out == "+OK\r\n" ? done : failed)++;
+    server.leave(session);
+    EXPECT_EQ(stored_figures(memory_, default_keyspace).value(),
+              recount(memory_, default_keyspace).value());
+  }
+  EXPECT_GT(done, 0);
+  EXPECT_GT(failed, 0);
+  restart();
+  EXPECT_EQ(say("EXISTS set other"), ":1\r\n");
+  EXPECT_EQ(content(say("EXISTS set") == ":1\r\n" ? "set" : "other", "set"), whole);
+  clock_.advance_ms(staged_due_ms);
+  expect_only(4 * members + 4);
+}
+
+}  // namespace
+}  // namespace trellis
