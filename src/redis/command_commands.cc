@@ -70,6 +70,18 @@ void reply_spec(Reply& reply, std::string_view type, Numbers numbers) {
   }
 }
 
+void reply_keyword(Reply& reply, std::string_view word, int from) {
+  reply.map(2);
+  reply.bulk("type");
+  reply.bulk("keyword");
+  reply.bulk("spec");
+  reply.map(2);
+  reply.bulk("keyword");
+  reply.bulk(word);
+  reply.bulk("startfrom");
+  reply.integer(from);
+}
+
 void reply_key_specs(Reply& reply, const Command& command) {
   const std::vector<KeySpec> specs = key_specs(command);
   reply.set(specs.size());
@@ -81,6 +93,8 @@ void reply_key_specs(Reply& reply, const Command& command) {
     reply.bulk("begin_search");
     if (is_unknown)
       reply_spec(reply, "unknown", {});
+    else if (spec.find == KeySpec::Find::after_word)
+      reply_keyword(reply, "KEYS", spec.first);
     else
       reply_spec(reply, "index", {{"index", spec.first}});
     reply.bulk("find_keys");

@@ -45,6 +45,9 @@ const KeyUse key_uses[] = {
     {"sinterstore", {{"RW update", Find::range, 1}, {"RO access", Find::range, 2, -1}}},
     {"zrangestore", {to_first, {"RO access", Find::range, 2}}},
     {"zdiffstore zinterstore zunionstore", {to_first, {"RO access", Find::counted, 2}}},
+    {"migrate",
+     {{"RW access delete", Find::range, 3},
+      {"RW access delete incomplete", Find::after_word, -2, -1}}},
     {"sort", {{"RO access", Find::range, 1}, unknown_read, {"OW update", Find::unknown}}},
     {"sort_ro", {{"RO access", Find::range, 1}, unknown_read}},
 };
@@ -57,19 +60,19 @@ struct Named {
 };
 // In place of what the group says.
 constexpr Named categories[] = {
-    {"asking readonly readwrite wait command command|count command|docs command|getkeys "
+    {"asking readonly readwrite wait waitaof command command|count command|docs command|getkeys "
      "command|getkeysandflags command|help command|info command|list",
      "connection"},
     {"dbsize", "keyspace"},
     {"flushall flushdb keys swapdb", "keyspace dangerous"},
     {"info", "dangerous"},
     {"lastsave role", "admin dangerous"},
-    {"restore", "keyspace dangerous"},
+    {"migrate restore", "keyspace dangerous"},
     {"sort sort_ro", "set sortedset list dangerous"},
 };
 
 constexpr Named tip_names[] = {
-    {"client|info client|list dump hrandfield hscan lastsave object|encoding object|freq "
+    {"client|info client|list dump hrandfield hscan lastsave migrate object|encoding object|freq "
      "object|idletime object|refcount pttl spop srandmember sscan time ttl zrandmember zscan",
      "nondeterministic_output"},
     {"command command|docs command|info command|list hgetall hkeys hvals sdiff sinter smembers "
@@ -93,7 +96,7 @@ constexpr Named tip_names[] = {
     {"scan", "nondeterministic_output request_policy:special"},
     {"slowlog|get", "request_policy:all_nodes nondeterministic_output"},
     {"slowlog|len", "request_policy:all_nodes response_policy:agg_sum nondeterministic_output"},
-    {"wait", "request_policy:all_shards response_policy:agg_min"},
+    {"wait waitaof", "request_policy:all_shards response_policy:agg_min"},
 };
 
 // --- how they are written (command_syntax.h) ---
@@ -148,6 +151,10 @@ constexpr Named syntaxes[] = {
     {"incrbyfloat", "key increment<double>"},
     {"info", "[section...]"},
     {"keys", "pattern"},
+    {"migrate",
+     "host port key destination-db<integer> timeout [COPY] [REPLACE] "
+     "[authentication([AUTH password]|[AUTH2 username_password(username password)])] [KEYS "
+     "key...]"},
     {"latency|graph latency|history", "event"},
     {"latency|histogram", "[command...]"},
     {"latency|reset", "[event...]"},
@@ -196,6 +203,7 @@ constexpr Named syntaxes[] = {
      "[ALPHA<sorting>]"},
     {"swapdb", "index1<integer> index2<integer>"},
     {"wait", "numreplicas timeout"},
+    {"waitaof", "numlocal numreplicas timeout"},
     {"zadd",
      "key [condition(NX|XX)] [comparison(GT|LT)] [CH<change>] [INCR<increment>] score_member(score "
      "member)..."},

@@ -6,6 +6,7 @@
 #include "redis/call.h"
 #include "redis/expire_time.h"
 #include "redis/generic_handlers.h"
+#include "redis/server.h"
 
 namespace trellis {
 namespace {
@@ -148,6 +149,25 @@ Status wait(AloneCall& call) {
   return {};
 }
 
+// WAITAOF numlocal numreplicas timeout. A sync takes as long as it takes: there is nothing to wait
+// for that could fail to come.
+Status wait_for_log(AloneCall& call) {
+  TRY_ASSIGN(const int64_t local, call.integer(1));
+  if (local < 0 || local > 1)
+    return reply_with("ERR value is out of range, must be between 0 and 1");
+  TRY_ASSIGN(const int64_t replicas, call.integer(2));
+  if (replicas < 0) return reply_with("ERR value is out of range, must be positive");
+  const auto timeout = call.integer(3);
+  if (!timeout) return reply_with("ERR timeout is not an integer or out of range");
+  if (*timeout < 0) return reply_with("ERR timeout is negative");
+  Engine& engine = call.server.map().engine;
+  if (local == 1) TRY(engine.wait_durable(engine.last_ticket()));
+  call.reply.array(2);
+  call.reply.integer(local);
+  call.reply.integer(0);
+  return {};
+}
+
 constexpr KeyPositions one{1, 1, 1};
 constexpr KeyPositions two{1, 2, 1};
 constexpr KeyPositions all{1, -1, 1};
@@ -161,6 +181,14 @@ const Command table[] = {
     {"expireat", -3, write | fast, one, expireat, "1.2.0", "Lets a key expire at a second."},
     {"expiretime", 2, readonly | fast, one, expiretime, "7.0.0",
      "The second that a key expires at."},
+    {.name = "migrate",
+     .arity = -6,
+     .flags = write | movablekeys | for_server_admin,
+     .keys = {3, 3, 1},
+     .handler = migrate,
+     .since = "2.6.0",
+     .summary = "Moves keys to another server.",
+     .find_keys = find_migrated_keys},
     {"move", 3, write | fast | joins_exec, one, move_key, "1.0.0",
      "Moves a key to another database."},
     {.name = "object",
@@ -201,6 +229,13 @@ const Command table[] = {
     {"type", 2, readonly | fast, one, type, "1.0.0", "The type of a key."},
     {"unlink", -2, write | fast, all, del, "4.0.0", "Deletes keys."},
     {"wait", 3, noscript, {}, wait, "3.0.0", "How many replicas have what was written: none."},
+    {"waitaof",
+     4,
+     noscript,
+     {},
+     wait_for_log,
+     "7.2.0",
+     "Waits until what was written is on the disk."},
 };
 
 }  // namespace

@@ -16,6 +16,10 @@ Status move_key(AloneCall& call);
 Status random_key(AloneCall& call);
 Status scan_keys(AloneCall& call);
 
+// migrate_command.cc
+Status migrate(AloneCall& call);
+Status find_migrated_keys(Args args, std::vector<size_t>& positions);
+
 // sort_command.cc
 Status sort(AloneCall& call);
 Status sort_read_only(AloneCall& call);

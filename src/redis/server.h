@@ -26,6 +26,11 @@ struct RedisOptions {
   std::string admin_token;     // of the server's admin, good for every keyspace; empty: none
   size_t clients_max = 10'000;
   size_t command_bytes_max = 64 * 1024 * 1024;  // of one, or of all that wait for EXEC
+  // Says `request` to another server, and gives so many lines of its answer, or as many as come;
+  // for MIGRATE. None: no other can be reached.
+  std::function<Result<std::string>(const std::string& host, uint16_t port, ByteView request,
+                                    size_t lines, uint32_t timeout_ms)>
+      ask_server = {};
   // Any thread: stops the whole process, gracefully and soon. None: it cannot be stopped so.
   std::function<void()> stop_process = {};
 };

@@ -18,6 +18,7 @@
 #include "codec/store_values.h"
 #include "engine/memory_engine.h"
 #include "map/map_handle.h"
+#include "net/ask_lines.h"
 #include "net/http_server.h"
 #include "net/stream_server.h"
 #include "raw/raw.h"
@@ -177,6 +178,11 @@ RedisOptions redis_options(const Settings& settings, const RestOptions& rest) {
           .admin_token = rest.admin_token,
           .clients_max = settings.resp_clients_max,
           .command_bytes_max = settings.resp_command_bytes,
+          .ask_server =
+              [](const std::string& host, uint16_t port, ByteView request, size_t lines,
+                 uint32_t timeout_ms) {
+                return ask_lines({host, port, request, lines, timeout_ms});
+              },
           .stop_process = [] { ::kill(::getpid(), SIGTERM); }};
 }
 

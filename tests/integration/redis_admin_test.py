@@ -14,7 +14,7 @@ from servers import RedisServer  # noqa: E402
 
 # What Redis 7.2 has otherwise than 7.0, which is the reference here.
 ARITY_OF_7_2 = {"zrank", "zrevrank", "command|getkeys", "command|getkeysandflags"}
-SINCE_7_2 = {"client|setinfo", "client|no-touch"}
+SINCE_7_2 = {"client|setinfo", "client|no-touch", "waitaof"}
 
 
 def text(value):
@@ -239,6 +239,38 @@ class Admin(TrellisTest):
                     self.assertEqual(found.pop()["token"], "WITHSCORE")
                 if name not in ("client|no-touch", "client|setinfo"):  # of 7.2
                     self.assertEqual((name, found), (name, theirs[name]))
+
+    def test_keys_migrate_to_redis_server(self):
+        with self.server() as server:
+            self.migrate(self.client(server.resp))
+
+    def migrate(self, ours):
+        with RedisServer() as redis:
+            other = self.client(f"{redis.host}:{redis.port}")
+            to = (redis.host, str(redis.port))
+            ours.say("SET", "text", "value", "PX", "100000")
+            ours.say("RPUSH", "list", *map(str, range(1000)))
+            ours.say("ZADD", "zset", "1", "a", "2.5", "b")
+            self.assertEqual(ours.say("MIGRATE", *to, "none", "0", "1000"), "NOKEY")
+            self.assertEqual(ours.say("MIGRATE", *to, "text", "3", "1000"), "OK")
+            self.assertEqual(ours.say("EXISTS", "text"), 0)
+            other.say("SELECT", "3")
+            self.assertEqual(other.say("GET", "text"), "value")
+            self.assertGreater(other.say("PTTL", "text"), 50_000)
+            many = ("MIGRATE", *to, "", "3", "1000", "COPY", "KEYS", "list", "none", "zset")
+            self.assertEqual(ours.say(*many), "OK")
+            self.assertEqual(ours.say("EXISTS", "list", "zset"), 2)
+            self.assertEqual(other.say("LRANGE", "list", "0", "-1"), [str(i) for i in range(1000)])
+            self.assertEqual(other.say("ZRANGE", "zset", "0", "-1", "WITHSCORES"),
+                             ["a", "1", "b", "2.5"])
+            other.say("DEL", "zset")
+            self.assertRegex(str(ours.say(*[word for word in many if word != "COPY"])), "Target instance replied with error: BUSYKEY")
+            self.assertEqual(ours.say("EXISTS", "list", "zset"), 1, "one of them was taken")
+            self.assertRegex(str(ours.say("MIGRATE", *to, "list", "99", "1000")), "DB index is out of range")
+            self.assertRegex(str(ours.say("MIGRATE", *to, "list", "0", "1000", "AUTH2", "who", "secret")), "Target instance replied with error")
+        self.assertRegex(str(ours.say("MIGRATE", *to, "list", "0", "1000")), "^IOERR")
+        self.assertEqual(ours.say("LLEN", "list"), 1000)
+        self.assertEqual(ours.say("WAITAOF", "1", "0", "0"), [1, 0])
 
     def test_info_has_the_fields_of_redis_server(self):
         with self.server() as server, RedisServer() as redis:

@@ -1,0 +1,23 @@
+// A question to another server over plain TCP, whose answer is so many lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace trellis {
+
+struct LinesAsked {
+  std::string host;
+  uint16_t port = 0;
+  ByteView request = {};
+  size_t lines = 1;         // each ends with "\r\n"
+  uint32_t timeout_ms = 0;  // of every step
+};
+
+// Whole lines, fewer than asked for if the other side stops. An error if it cannot be reached.
+Result<std::string> ask_lines(const LinesAsked& asked);
+
+}  // namespace trellis
