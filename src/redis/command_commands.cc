@@ -148,7 +148,8 @@ void reply_arguments(Reply& reply, const std::vector<Argument>& arguments, size_
       reply.integer(static_cast<int64_t>(*spec));
       pairs++;
     }
-    if (!argument.token.empty()) pairs += add_text("token", argument.token);
+    if (!argument.token.empty() || argument.type == "pure-token")
+      pairs += add_text("token", argument.token);
     std::vector<std::string_view> flags;
     if (argument.is_optional) flags.push_back("optional");
     if (argument.is_multiple) flags.push_back("multiple");

@@ -152,7 +152,7 @@ constexpr Named syntaxes[] = {
     {"info", "[section...]"},
     {"keys", "pattern"},
     {"migrate",
-     "host port key destination-db<integer> timeout [COPY] [REPLACE] "
+     "host port key_or_empty_string(key|<empty_string>) destination-db timeout [COPY] [REPLACE] "
      "[authentication([AUTH password]|[AUTH2 username_password(username password)])] [KEYS "
      "key...]"},
     {"latency|graph latency|history", "event"},

@@ -229,15 +229,18 @@ class Admin(TrellisTest):
             self.assertEqual(set(docs), {name for name in ours if "|" not in name})
             theirs = pairs(self.client(redis.text).say("COMMAND", "DOCS"))
             for name, doc in docs.items():
-                doc, other = pairs(doc), pairs(theirs[name])
+                doc = pairs(doc)
                 self.assertTrue(doc["summary"])
+                if name in SINCE_7_2:
+                    continue
+                other = pairs(theirs[name])
                 self.assertEqual((name, doc["since"], doc["group"]),
                                  (name, other["since"], other["group"]))
             ours, theirs = arguments(docs), arguments(theirs)
             for name, found in ours.items():
                 if name in ("zrank", "zrevrank"):  # 7.2 gave them one more
                     self.assertEqual(found.pop()["token"], "WITHSCORE")
-                if name not in ("client|no-touch", "client|setinfo"):  # of 7.2
+                if name not in SINCE_7_2:
                     self.assertEqual((name, found), (name, theirs[name]))
 
     def test_keys_migrate_to_redis_server(self):
@@ -264,11 +267,14 @@ class Admin(TrellisTest):
             self.assertEqual(other.say("ZRANGE", "zset", "0", "-1", "WITHSCORES"),
                              ["a", "1", "b", "2.5"])
             other.say("DEL", "zset")
-            self.assertRegex(str(ours.say(*[word for word in many if word != "COPY"])), "Target instance replied with error: BUSYKEY")
+            self.assertRegex(ours.say(*[word for word in many if word != "COPY"]),
+                             "^ERR Target instance replied with error: BUSYKEY")
             self.assertEqual(ours.say("EXISTS", "list", "zset"), 1, "one of them was taken")
-            self.assertRegex(str(ours.say("MIGRATE", *to, "list", "99", "1000")), "DB index is out of range")
-            self.assertRegex(str(ours.say("MIGRATE", *to, "list", "0", "1000", "AUTH2", "who", "secret")), "Target instance replied with error")
-        self.assertRegex(str(ours.say("MIGRATE", *to, "list", "0", "1000")), "^IOERR")
+            self.assertRegex(ours.say("MIGRATE", *to, "list", "99", "1000"), "out of range")
+            auth = ("AUTH2", "who", "secret")
+            self.assertRegex(ours.say("MIGRATE", *to, "list", "0", "1000", *auth),
+                             "^ERR Target instance replied with error: WRONGPASS")
+        self.assertRegex(ours.say("MIGRATE", *to, "list", "0", "1000"), "^IOERR")
         self.assertEqual(ours.say("LLEN", "list"), 1000)
         self.assertEqual(ours.say("WAITAOF", "1", "0", "0"), [1, 0])
 
