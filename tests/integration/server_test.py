@@ -43,7 +43,8 @@ class Running(TrellisTest):
 
     def test_closed_descriptors_do_not_reach_the_store(self):
         store = self.folder / "store"
-        command = f"exec {BINARY} serve --data {store} <&- >&- 2>&-"
+        command = (f"exec {BINARY} serve --data {store} --http 127.0.0.1:0 --resp 127.0.0.1:0 "
+                   "<&- >&- 2>&-")
         process = subprocess.Popen(["bash", "-c", command], env=clean_environment())
         try:
             while not (store / "CURRENT").exists() and process.poll() is None:
