@@ -105,7 +105,7 @@ Error folder_error(rocksdb::Env& env, const rocksdb::Status& status, const std::
                                        parent_of(path))};
   }
   if (says(status, "File name too long")) {
-    return {Code::invalid, "the path is too long for this system: give a shorter one"};
+    return {Code::invalid, "the path is too long for this system: give another folder"};
   }
   if (says(status, "No such file or directory")) {  // though what it would be in is there
     return {Code::invalid,
