@@ -11,13 +11,13 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <optional>
 
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/machine_memory.h"
+#include "base/nearest_name.h"
 
 namespace trellis {
 namespace {
@@ -296,20 +296,6 @@ Result<SettingValue> parse_endpoint(std::string_view text) {
   return SettingValue(std::move(endpoint));
 }
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); i++) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); j++) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 // A name as its source spells it.
 std::string spell(const SettingSpec& spec, SettingSource source) {
   if (source == SettingSource::flag) return flag_name(spec);
@@ -320,22 +306,21 @@ std::string spell(const SettingSpec& spec, SettingSource source) {
 // Where a hint is known: the setting that was probably meant. Otherwise all of them.
 Error unknown_setting(std::span<const SettingSpec> specs, SettingSource source,
                       const std::string& name) {
+  const std::string_view prefix = source == SettingSource::flag       ? "--"
+                                  : source == SettingSource::variable ? variable_prefix
+                                                                      : "";
+  std::vector<std::string> names;
   std::string all;
-  std::string nearest;
-  size_t distance = std::max<size_t>(1, name.size() / 3) + 1;
   for (const SettingSpec& spec : specs) {
     if (source == SettingSource::file && !spec.in_file) continue;
-    const size_t d = edit_distance(in_capitals(name), in_capitals(spec.name));
-    if (d < distance) nearest = spell(spec, source), distance = d;
-    all += (all.empty() ? "" : ", ") + spell(spec, source);
+    const std::string spelled = spell(spec, source);
+    names.push_back(spelled.substr(prefix.size()));
+    all += (all.empty() ? "" : ", ") + spelled;
   }
-  const std::string shown = source == SettingSource::flag ? "--" + name
-                            : source == SettingSource::variable
-                                ? std::string(variable_prefix) + name
-                                : name;
-  return invalid(
-      fmt::format("unknown setting {}; {}", quote(shown),
-                  nearest.empty() ? "the settings are " + all : "did you mean " + nearest + "?"));
+  const std::string_view nearest = nearest_name(name, names);
+  return invalid(fmt::format("unknown setting {}; {}", quote(fmt::format("{}{}", prefix, name)),
+                             nearest.empty() ? "the settings are " + all
+                                             : fmt::format("did you mean {}{}?", prefix, nearest)));
 }
 
 bool is_other_variable(std::string_view name) {
@@ -502,6 +487,34 @@ class Resolver {
   std::vector<ResolvedSetting> resolved_;
 };
 
+// Whether only programs of this machine reach it. A name such as 127.example.org may mean any
+// machine's address.
+bool is_loopback(const std::string& host) {
+  in_addr address{};
+  if (::inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
+  return host == "localhost" || host == "::1";
+}
+
+// What each setting alone does not tell.
+Status check_together(const Settings& settings) {
+  const bool has_admin = !settings.admin_token_file.empty();
+  if (!has_admin && settings.auth == AuthChoice::required)
+    return invalid(
+        "auth required: name an --admin-token-file, or nobody could do anything; it is made if it "
+        "does not exist");
+  if (!has_admin && !is_loopback(settings.http.host))
+    return invalid(
+        fmt::format("http {}: others reach it, so it needs an --admin-token-file; it is "
+                    "made if it does not exist",
+                    to_string(settings.http)));
+  if (settings.tls_cert.empty() != settings.tls_key.empty())
+    return invalid("tls-cert and tls-key go together: set both or none");
+  if (!settings.resp_tls.host.empty() && settings.tls_cert.empty())
+    return invalid(fmt::format("resp-tls {}: it needs a tls-cert and a tls-key",
+                               to_string(settings.resp_tls)));
+  return {};
+}
+
 }  // namespace
 
 std::span<const SettingSpec> setting_specs() { return specs_of_server; }
@@ -594,7 +607,7 @@ Result<Settings> load_settings(const SettingInputs& inputs) {
   };
   auto text = [&](std::string_view name) { return std::get<std::string>(find(name).value); };
   auto number = [&](std::string_view name) { return std::get<uint64_t>(find(name).value); };
-  return Settings{
+  Settings settings{
       .data = text("data"),
       .engine = static_cast<EngineChoice>(number("engine")),
       .durability = static_cast<DurabilityChoice>(number("durability")),
@@ -621,6 +634,8 @@ Result<Settings> load_settings(const SettingInputs& inputs) {
       .config = find("config").text,
       .resolved = std::move(resolved),
   };
+  TRY(check_together(settings));
+  return settings;
 }
 
 std::map<std::string, std::string> process_environment() {

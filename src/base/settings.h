@@ -133,6 +133,7 @@ struct Settings {
   std::vector<ResolvedSetting> resolved;  // where each value came from
 };
 
+// From the sources above, each setting right by itself and all of them together.
 Result<Settings> load_settings(const SettingInputs& inputs);
 
 std::map<std::string, std::string> process_environment();

@@ -1,5 +1,6 @@
 #include "base/settings.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -110,7 +111,7 @@ TEST_F(SettingsTest, Defaults) {
 // The numbers behind words are the enums' own: a word in the wrong place would show here.
 TEST_F(SettingsTest, WordsMatchEnums) {
   auto with = [&](std::string name, std::string word) {
-    return load_settings(inputs({{name, word}})).value();
+    return load_settings(inputs({{name, word}, {"admin-token-file", "t"}})).value();
   };
   EXPECT_EQ(with("engine", "rocksdb").engine, EngineChoice::rocksdb);
   EXPECT_EQ(with("engine", "memory").engine, EngineChoice::memory);
@@ -128,6 +129,26 @@ TEST_F(SettingsTest, WordsMatchEnums) {
   EXPECT_EQ(with("log-level", "error").log_level, LogLevel::error);
   EXPECT_EQ(with("log-format", "text").log_format, LogFormat::text);
   EXPECT_EQ(with("log-format", "json").log_format, LogFormat::json);
+}
+
+TEST_F(SettingsTest, WhatGoesTogether) {
+  const std::string made = "; it is made if it does not exist";
+  EXPECT_EQ(refusal({{"auth", "required"}}),
+            "auth required: name an --admin-token-file, or nobody could do anything" + made);
+  EXPECT_EQ(refusal({{"auth", "required"}, {"admin-token-file", "t"}}), "accepted");
+  for (const char* host : {"0.0.0.0", "[::]", "10.0.0.1", "127.example.org"})
+    EXPECT_EQ(
+        refusal({{"http", fmt::format("{}:1", host)}}),
+        fmt::format("http {}:1: others reach it, so it needs an --admin-token-file{}", host, made));
+  for (const char* host : {"127.0.0.2", "localhost", "[::1]"})
+    EXPECT_EQ(refusal({{"http", fmt::format("{}:1", host)}}), "accepted");
+  EXPECT_EQ(refusal({{"http", "0.0.0.0:1"}, {"admin-token-file", "t"}}), "accepted");
+  for (const char* alone : {"tls-cert", "tls-key"})
+    EXPECT_EQ(refusal({{alone, "x"}}), "tls-cert and tls-key go together: set both or none");
+  EXPECT_EQ(refusal({{"resp-tls", "localhost:1"}}),
+            "resp-tls localhost:1: it needs a tls-cert and a tls-key");
+  EXPECT_EQ(refusal({{"resp-tls", "localhost:1"}, {"tls-cert", "c"}, {"tls-key", "k"}}),
+            "accepted");
 }
 
 TEST_F(SettingsTest, FlagThenVariableThenFileThenDefault) {

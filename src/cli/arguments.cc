@@ -68,6 +68,10 @@ std::optional<uint64_t> iso_ms(std::string_view text) {
 
 }  // namespace
 
+Error wrong_use(std::string message) {
+  return Error{Code::invalid, std::move(message), reason_wrong_use};
+}
+
 Result<std::pair<std::string, std::string>> parse_assignment(std::string_view text) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0)
@@ -111,7 +115,7 @@ Result<uint64_t> parse_point(std::string_view text, uint64_t now_ms) {
 Result<Bytes> parse_bytes(std::string_view text, bool escaped) {
   if (!escaped) return Bytes(text);
   auto bytes = unquote(text);
-  if (!bytes) return with_context(quote(text), bytes.error());
+  if (!bytes) return wrong_use(fmt::format("{}: {}", quote(text), bytes.error().message));
   return bytes;
 }
 

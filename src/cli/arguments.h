@@ -11,6 +11,10 @@
 
 namespace trellis {
 
+// The reason of errors that are wrong use: exit code 2.
+inline constexpr std::string_view reason_wrong_use = "wrong_use";
+Error wrong_use(std::string message);
+
 // "k=v"; the value may have more '=' and may be empty.
 Result<std::pair<std::string, std::string>> parse_assignment(std::string_view text);
 

@@ -1,12 +1,16 @@
 #include "cli/cli.h"
 
 #include <fmt/format.h>
+#include <fmt/ostream.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
+#include "base/nearest_name.h"
 #include "base/settings.h"
 #include "cli/client_command.h"
+#include "cli/human.h"
 #include "cli/key_command.h"
 #include "cli/keyspace_command.h"
 #include "cli/raw_command.h"
@@ -19,9 +23,9 @@ constexpr int exit_done = 0;
 constexpr int exit_failed = 1;
 constexpr int exit_usage = 2;
 
-int fail(const Error& error) {
-  std::cerr << "trellis: " << error.message << '\n';
-  return exit_failed;
+int fail(int exit_code, std::string_view message) {
+  fmt::print(std::cerr, "trellis: {}\n", message);
+  return exit_code;
 }
 
 // The flags of `serve`, by the name of their setting. CLI11 keeps references into it.
@@ -34,9 +38,9 @@ int run_serve(const CLI::App& command, const Flags& texts) {
       inputs.flags[std::string(spec.name)] = texts.at(std::string(spec.name));
   inputs.environment = process_environment();
   const auto settings = load_settings(inputs);
-  if (!settings) return fail(settings.error());
+  if (!settings) return fail(exit_usage, settings.error().message);
   const Status status = serve(*settings, std::cout);
-  return status ? exit_done : fail(status.error());
+  return status ? exit_done : fail(exit_failed, status.error().message);
 }
 
 void add_serve(CLI::App& app, Flags& flags, int& exit_code) {
@@ -75,9 +79,12 @@ void add_key(CLI::App& app, KeyArguments& arguments, int& exit_code) {
   decode->add_flag("--json", arguments.json, "One JSON object per key");
   decode->callback([&] {
     const KeyOutput output{std::cout, std::cerr, arguments.json};
-    const std::optional<std::string> as_kind =
-        arguments.as_kind.empty() ? std::nullopt : std::optional(arguments.as_kind);
-    exit_code = decode_keys(arguments.keys, as_kind, std::cin, output) ? exit_done : exit_failed;
+    Result<const KeyKind*> kind = nullptr;
+    if (!arguments.as_kind.empty()) kind = find_key_kind(arguments.as_kind);
+    if (!kind)
+      exit_code = fail(exit_usage, kind.error().message);
+    else
+      exit_code = decode_keys(arguments.keys, *kind, std::cin, output) ? exit_done : exit_failed;
   });
 
   CLI::App* encode = key->add_subcommand("encode", "Make a key from its fields");
@@ -88,7 +95,7 @@ void add_key(CLI::App& app, KeyArguments& arguments, int& exit_code) {
   encode->callback([&] {
     const KeyOutput output{std::cout, std::cerr, arguments.json};
     exit_code =
-        encode_key_command(arguments.kind, arguments.fields, output) ? exit_done : exit_failed;
+        encode_key_command(arguments.kind, arguments.fields, output) ? exit_done : exit_usage;
   });
 }
 
@@ -111,18 +118,48 @@ void add_map(CLI::App& app, MapArguments& arguments, int& exit_code) {
   });
 }
 
-// The first word that should name a command and does not; CLI11 would only say that one is missing.
-const char* unknown_command(CLI::App& app, int argc, char** argv) {
-  CLI::App* at = &app;
+// "NAME is not WHAT", and what was probably meant.
+std::string not_known(std::string_view name, std::string_view what,
+                      const std::vector<std::string>& names) {
+  const std::string_view nearest = nearest_name(name, names);
+  return fmt::format("{} is not {}: {}", terminal_line(name), what,
+                     nearest.empty() ? "see --help" : fmt::format("did you mean {}?", nearest));
+}
+
+// About the first word that should name a command and does not; CLI11 would only say that one is
+// missing. "" if there is none.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
   for (int i = 1; i < argc && argv[i][0] != '-'; i++) {
-    const auto any = [](CLI::App*) { return true; };
-    if (at->get_subcommands(any).empty()) return nullptr;  // what follows are arguments
-    const auto named = [&](CLI::App* command) { return command->check_name(argv[i]); };
-    const auto found = at->get_subcommands(named);
-    if (found.empty()) return argv[i];
-    at = found[0];
+    std::vector<std::string> names;
+    const CLI::App* named = nullptr;
+    for (const CLI::App* command : at->get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(command->get_name());
+      if (command->check_name(argv[i])) named = command;
+    }
+    if (names.empty()) return "";  // what follows are arguments
+    if (named == nullptr) return not_known(argv[i], "a command", names);
+    at = named;
   }
-  return nullptr;
+  return "";
+}
+
+// About the first flag that the command does not have. "" if there is none.
+std::string unknown_flag(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command->get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const std::string& word : app.remaining(true)) {
+    if (!word.starts_with('-')) continue;
+    const std::string flag = word.substr(0, word.find('='));
+    if (std::find(names.begin(), names.end(), flag) != names.end())
+      return fmt::format("{} goes behind {}, the command that it is for", flag,
+                         command->get_name());
+    return not_known(flag, "a flag of " + command->get_name(), names);
+  }
+  return "";
 }
 
 }  // namespace
@@ -132,7 +169,10 @@ int run_cli(int argc, char** argv) {
   CLI::App app("Trellis: one ordered map, many data models", "trellis");
   app.set_version_flag("--version", std::string("trellis " TRELLIS_VERSION));
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 done, 1 it did not work, 2 wrong use.");
+  app.footer(
+      "Exit codes: 0 done; 1 it did not work; 2 wrong use: an unknown command or flag, or a "
+      "setting "
+      "or argument that is not allowed. Nothing was done then.");
 
   int exit_code = exit_done;
   Flags flags;
@@ -147,18 +187,20 @@ int run_cli(int argc, char** argv) {
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("trellis: {}: see --help\n", error.what());
   });
-  if (const char* unknown = unknown_command(app, argc, argv)) {
-    std::cerr << "trellis: " << unknown << " is not a command: see --help\n";
-    return exit_usage;
-  }
+  if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty())
+    return fail(exit_usage, unknown);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // 0 for --help and --version, which CLI11 also throws.
-    return app.exit(error) == 0 ? exit_done : exit_usage;
+    const bool is_wrong = error.get_exit_code() != 0;
+    if (const std::string unknown = is_wrong ? unknown_flag(app) : ""; !unknown.empty())
+      return fail(exit_usage, unknown);
+    app.exit(error);
+    return is_wrong ? exit_usage : exit_done;
   }
   std::cout.flush();
-  if (!std::cout) return fail({Code::unavailable, "standard output could not be written"});
+  if (!std::cout) return fail(exit_failed, "standard output could not be written");
   return exit_code;
 }
 

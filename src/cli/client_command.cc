@@ -14,6 +14,7 @@
 
 #include "base/duration.h"
 #include "cli/human.h"
+#include "net/url.h"
 
 namespace trellis {
 namespace {
@@ -43,7 +44,7 @@ std::string flag_or_variable(const std::string& flag, const char* variable) {
 Status check_token(std::string_view token) {
   const auto is_plain = [](char c) { return c > ' ' && c < 0x7f; };
   if (!std::all_of(token.begin(), token.end(), is_plain))
-    return Error{Code::invalid, "the token has spaces or other characters that no token has"};
+    return wrong_use("the token has spaces or other characters that no token has");
   return {};
 }
 
@@ -53,7 +54,7 @@ Result<std::string> find_token(const ClientOptions& options, StandardInput& in) 
     TRY_ASSIGN(auto line, in.read_secret_line(std::cerr, "Token: ", token_bytes_max));
     token = line.value_or("");
     if (token.ends_with('\r')) token.pop_back();
-    if (token.empty()) return Error{Code::invalid, "there is no token on standard input"};
+    if (token.empty()) return wrong_use("there is no token on standard input");
   }
   TRY(check_token(token));
   return token;
@@ -67,6 +68,7 @@ Status run_session(const ClientOptions& options, const ClientCommands::Run& run)
   TRY_ASSIGN(std::string token, find_token(options, in));
   std::string server = flag_or_variable(options.server, "TRELLIS_SERVER");
   if (server.empty()) server = default_server;
+  if (const auto url = parse_base_url(server); !url) return wrong_use(url.error().message);
   constexpr uint64_t timeout_ms_max = std::numeric_limits<int32_t>::max();
   ApiClient api({.server = std::move(server),
                  .token = std::move(token),
@@ -131,10 +133,6 @@ Status print_line(ClientSession& session, std::string_view line) {
 
 Status print_json(ClientSession& session, const boost::json::object& object) {
   return print_line(session, boost::json::serialize(object));
-}
-
-Error wrong_use(std::string message) {
-  return Error{Code::invalid, std::move(message), reason_wrong_use};
 }
 
 CLI::App* ClientCommands::add(CLI::App& group, const std::string& name, const std::string& help,

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cli/api_client.h"
+#include "cli/arguments.h"
 #include "cli/standard_streams.h"
 
 namespace trellis {
@@ -34,10 +35,6 @@ struct ClientSession {
 Status print_line(ClientSession& session, std::string_view line);
 // On one line, too.
 Status print_json(ClientSession& session, const boost::json::object& object);
-
-// The reason of errors that are wrong use: exit code 2.
-inline constexpr std::string_view reason_wrong_use = "wrong_use";
-Error wrong_use(std::string message);
 
 class ClientCommands {
  public:

@@ -135,18 +135,9 @@ class Decoder {
 
 }  // namespace
 
-bool decode_keys(const std::vector<std::string>& keys, const std::optional<std::string>& as_kind,
-                 std::istream& in, const KeyOutput& output) {
-  const KeyKind* kind = nullptr;
-  if (as_kind) {
-    const auto found = find_key_kind(*as_kind);
-    if (!found) {
-      fmt::print(output.err, "trellis: {}\n", found.error().message);
-      return false;
-    }
-    kind = *found;
-  }
-  Decoder decoder(kind, output);
+bool decode_keys(const std::vector<std::string>& keys, const KeyKind* as_kind, std::istream& in,
+                 const KeyOutput& output) {
+  Decoder decoder(as_kind, output);
   for (const std::string& key : keys) {
     if (key != "-") {
       decoder.decode(key, "");

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <istream>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "codec/key_kinds.h"
 
 namespace trellis {
 
@@ -17,10 +16,10 @@ struct KeyOutput {
   bool json = false;
 };
 
-// Explains each key, given in hex; "-" reads keys from `in`, one per line. False if one of them
-// did not decode; the others are explained all the same.
-bool decode_keys(const std::vector<std::string>& keys, const std::optional<std::string>& as_kind,
-                 std::istream& in, const KeyOutput& output);
+// Explains each key, given in hex, as one of `as_kind` if that is not null; "-" reads keys from
+// `in`, one per line. False if one of them did not decode; the others are explained all the same.
+bool decode_keys(const std::vector<std::string>& keys, const KeyKind* as_kind, std::istream& in,
+                 const KeyOutput& output);
 
 // Prints the bytes of a key of `kind` with `fields` as "name=value".
 bool encode_key_command(const std::string& kind, const std::vector<std::string>& fields,

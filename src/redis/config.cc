@@ -17,10 +17,12 @@ enum class Kind : uint8_t {
   text,
   yes_no,
   number,  // from min to max
+  hz,      // likewise, and then brought into 1 to 500
   bytes,   // 100, 1k (1000), 1kb (1024), 2mb, 3gb
   word,    // one of words
   flags,   // some of words
   save,    // pairs of seconds and changes
+  events,  // letters
   percentiles,
   fixed,      // no client may change it
   of_server,  // nor this, which a setting of ours decides: words names its flag
@@ -107,7 +109,7 @@ constexpr Setting settings[] = {
     {.name = "hash-max-ziplist-entries", .alias_of = "hash-max-listpack-entries"},
     {.name = "hash-max-ziplist-value", .alias_of = "hash-max-listpack-value"},
     {"hll-sparse-max-bytes", "3000", Kind::bytes},
-    {"hz", "10", Kind::number, {}, 0, INT32_MAX},
+    {"hz", "10", Kind::hz},
     {"ignore-warnings", "", Kind::text},
     {"io-threads", "1", Kind::fixed},
     {"io-threads-do-reads", "no", Kind::fixed},
@@ -149,7 +151,7 @@ constexpr Setting settings[] = {
     {.name = "min-slaves-max-lag", .alias_of = "min-replicas-max-lag"},
     {.name = "min-slaves-to-write", .alias_of = "min-replicas-to-write"},
     {"no-appendfsync-on-rewrite", "no", Kind::yes_no},
-    {"notify-keyspace-events", "", Kind::text},
+    {"notify-keyspace-events", "", Kind::events},
     {"oom-score-adj", "no", Kind::word, "no, yes, relative, absolute"},
     {"oom-score-adj-values", "0 200 800", Kind::text},
     {"pidfile", "", Kind::fixed},
@@ -318,6 +320,25 @@ Result<std::string> checked_percentiles(std::string_view name, ByteView text) {
   return all;
 }
 
+// Each letter once, in Redis's order; A stands for all of its first ten, and then for n too.
+Result<std::string> checked_events(std::string_view name, ByteView text) {
+  constexpr std::string_view all = "g$lshzxetd";
+  constexpr std::string_view others = "KEm";
+  const auto has = [&](char letter) { return text.find(letter) != text.npos; };
+  const auto is_known = [&](char c) {
+    return c == 'A' || c == 'n' || all.find(c) != all.npos || others.find(c) != others.npos;
+  };
+  if (!std::ranges::all_of(text, is_known))
+    return wrong_change(name, "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
+  std::string letters;
+  if (has('A') || std::ranges::all_of(all, has))
+    letters = "A";
+  else
+    std::ranges::copy_if(std::string(all) + "n", std::back_inserter(letters), has);
+  std::ranges::copy_if(others, std::back_inserter(letters), has);
+  return letters;
+}
+
 // As it is stored; or what is wrong with it. `name` may be an old one.
 Result<std::string> checked(const Setting& setting, std::string_view name, ByteView text) {
   constexpr size_t value_bytes_max = 4'096;
@@ -328,12 +349,14 @@ Result<std::string> checked(const Setting& setting, std::string_view name, ByteV
       if (!equals_word(text, "yes") && !equals_word(text, "no"))
         return wrong("argument must be 'yes' or 'no'");
       return small(text);
-    case Kind::number: {
+    case Kind::number:
+    case Kind::hz: {
       const auto number = parse_integer(text);
       if (!number) return wrong("argument couldn't be parsed into an integer");
       if (*number < setting.min || *number > setting.max)
         return wrong(
             fmt::format("argument must be between {} and {} inclusive", setting.min, setting.max));
+      if (setting.kind == Kind::hz) return std::to_string(std::clamp<int64_t>(*number, 1, 500));
       return std::string(text);
     }
     case Kind::bytes: {
@@ -349,6 +372,7 @@ Result<std::string> checked(const Setting& setting, std::string_view name, ByteV
     case Kind::save:
       if (!is_save(text)) return wrong("Invalid save parameters");
       return std::string(text);
+    case Kind::events: return checked_events(name, text);
     case Kind::percentiles: return checked_percentiles(name, text);
     case Kind::fixed: return wrong("can't set immutable config");
     case Kind::of_server:

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -28,20 +29,9 @@ bool says(const rocksdb::Status& status, std::string_view words) {
   return status.ToString().find(words) != std::string::npos;
 }
 
-std::optional<Error> denied_error(const rocksdb::Status& status) {
-  for (const char* words :
-       {"Permission denied", "Operation not permitted", "Read-only file system"}) {
-    if (!says(status, words)) continue;
-    return Error{Code::denied, fmt::format("{}: give trellis the right to write there, or give "
-                                           "another folder",
-                                           status.ToString())};
-  }
-  return std::nullopt;
-}
-
 Status check(const rocksdb::Status& status, rocksdb::Env& env, const std::string& path) {
   if (status.ok()) return {};
-  if (std::optional<Error> denied = denied_error(status)) return std::move(*denied);
+  if (std::optional<Error> denied = denied_error(status, path)) return std::move(*denied);
   uint64_t free_bytes = 0;
   env.GetFreeSpace(path, &free_bytes).PermitUncheckedError();
   return open_error(status, free_bytes);
@@ -50,8 +40,7 @@ Status check(const rocksdb::Status& status, rocksdb::Env& env, const std::string
 // The kernel's own answer: RocksDB would notice only after it had made files.
 Status check_writable(const std::string& path) {
   if (::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK | X_OK, AT_EACCESS) == 0) return {};
-  return Error{Code::denied,
-               "the folder cannot be written: give trellis the right to, or give another folder"};
+  return denied_error(path, errno == EROFS);
 }
 
 Status make_folder(rocksdb::Env& env, const std::string& path) {
@@ -94,7 +83,7 @@ std::string parent_of(const std::string& path) {
 }
 
 Error folder_error(rocksdb::Env& env, const rocksdb::Status& status, const std::string& path) {
-  if (std::optional<Error> denied = denied_error(status)) return std::move(*denied);
+  if (std::optional<Error> denied = denied_error(status, path)) return std::move(*denied);
   Error error = read_error(status);
   if (error.code == Code::corrupt) return error;
   if (error.code == Code::no_space) {
@@ -109,6 +98,18 @@ Error folder_error(rocksdb::Env& env, const rocksdb::Status& status, const std::
     return {Code::invalid, fmt::format("{} is a link to what is not there: make the folder that it "
                                        "names, or give another folder",
                                        path)};
+  }
+  if (says(status, "Not a directory")) {
+    return {Code::invalid, fmt::format("{} is a file, and no folder can be in it: give another "
+                                       "folder",
+                                       parent_of(path))};
+  }
+  if (says(status, "File name too long")) {
+    return {Code::invalid, "the path is too long for this system: give another folder"};
+  }
+  if (says(status, "No such file or directory")) {  // though what it would be in is there
+    return {Code::invalid,
+            fmt::format("{} takes no new folders: give another folder", parent_of(path))};
   }
   return {Code::invalid,
           fmt::format("{} cannot be made: give another folder ({})", path, status.ToString())};

@@ -1,6 +1,7 @@
 #include "rocksdb_engine/rocksdb_status.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace trellis {
 
@@ -61,8 +62,29 @@ Error write_error(const rocksdb::Status& status) {
                                    status.ToString())};
 }
 
+Error denied_error(std::string_view what, bool is_read_only_mount) {
+  if (is_read_only_mount)
+    return {Code::denied, fmt::format("{} is on a file system that is mounted read-only: mount it "
+                                      "so that it can be written, or give another folder",
+                                      what)};
+  return {Code::denied, fmt::format("the user that runs trellis (uid {}) may not make, read or "
+                                    "write {}: give it the right to, or give another folder",
+                                    ::geteuid(), what)};
+}
+
+std::optional<Error> denied_error(const rocksdb::Status& status, std::string_view what) {
+  const std::string text = status.ToString();
+  const auto says = [&](std::string_view words) { return text.find(words) != text.npos; };
+  if (says("Read-only file system")) return denied_error(what, true);
+  if (says("Permission denied") || says("Operation not permitted"))
+    return denied_error(what, false);
+  return std::nullopt;
+}
+
 Error open_error(const rocksdb::Status& status, uint64_t free_bytes) {
   const std::string text = status.ToString();
+  if (auto denied = denied_error(status, "all of its files"))
+    return {denied->code, fmt::format("{} ({})", denied->message, text)};
   if (is_locked(text)) {
     return {Code::busy, fmt::format("in use by another process, or opened twice by this one: stop "
                                     "the other or give another folder ({})",

@@ -4,6 +4,7 @@
 #include <rocksdb/slice.h>
 #include <rocksdb/status.h>
 
+#include <optional>
 #include <string_view>
 
 #include "base/bytes.h"
@@ -21,6 +22,12 @@ Error read_error(const rocksdb::Status& status);
 // the log; one that failed on the way may be found in it by the next start.
 Error write_error(const rocksdb::Status& status);
 
+// What the system does not let this user do with `what`, a folder or files; nothing if the status
+// tells of something else.
+std::optional<Error> denied_error(const rocksdb::Status& status, std::string_view what);
+Error denied_error(std::string_view what, bool is_read_only_mount);
+
+// Of a store whose folder is there.
 // REQUIRES: !status.ok()
 Error open_error(const rocksdb::Status& status, uint64_t free_bytes);
 

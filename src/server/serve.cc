@@ -1,6 +1,5 @@
 #include "server/serve.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 #include <sys/resource.h>
@@ -131,14 +130,6 @@ Status record_start(Transactor& transactor, const Clock& clock, Durability durab
       durability);
 }
 
-// Whether only programs of this machine reach it. A name such as 127.example.org may mean any
-// machine's address.
-bool is_loopback(const std::string& host) {
-  in_addr address{};
-  if (::inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
-  return host == "localhost" || host == "::1";
-}
-
 Result<RestOptions> rest_options(const Settings& settings, std::ostream& out) {
   RestOptions options;
   options.auth = settings.auth == AuthChoice::required ? RestOptions::Auth::required
@@ -148,21 +139,10 @@ Result<RestOptions> rest_options(const Settings& settings, std::ostream& out) {
     if (token.is_new) fmt::print(out, "Made an admin token: {}\n", settings.admin_token_file);
     options.admin_token = std::move(token.text);
   }
-  if (options.admin_token.empty() && options.auth == RestOptions::Auth::required)
-    return Error{Code::invalid,
-                 "auth required: name an --admin-token-file, or nobody could do anything; it is "
-                 "made if it does not exist"};
-  if (options.admin_token.empty() && !is_loopback(settings.http.host))
-    return Error{Code::invalid,
-                 fmt::format("http {}: others reach it, so it needs an --admin-token-file; it is "
-                             "made if it does not exist",
-                             to_string(settings.http))};
   return options;
 }
 
-Result<HttpServerOptions> http_options(const Settings& settings, Registry& metrics) {
-  if (settings.tls_cert.empty() != settings.tls_key.empty())
-    return Error{Code::invalid, "tls-cert and tls-key go together: set both or none"};
+HttpServerOptions http_options(const Settings& settings, Registry& metrics) {
   HttpServerOptions options;
   const bool tls = !settings.tls_cert.empty();
   options.listeners = {{settings.http.host, settings.http.port, tls}};
@@ -216,14 +196,11 @@ uint32_t unix_mode(UnixAccessChoice access) {
   return 0600;
 }
 
-Result<StreamServerOptions> resp_options(const Settings& settings) {
+StreamServerOptions resp_options(const Settings& settings) {
   StreamServerOptions options;
   options.listeners = {{.host = settings.resp.host, .port = settings.resp.port}};
   options.connections_max = settings.resp_clients_max;
   if (!settings.resp_tls.host.empty()) {
-    if (settings.tls_cert.empty())
-      return Error{Code::invalid, fmt::format("resp-tls {}: it needs a tls-cert and a tls-key",
-                                              to_string(settings.resp_tls))};
     options.tls = TlsFiles{settings.tls_cert, settings.tls_key};
     options.listeners.push_back(
         {.host = settings.resp_tls.host, .port = settings.resp_tls.port, .tls = true});
@@ -283,11 +260,10 @@ class Service {
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
-    TRY_ASSIGN(HttpServerOptions http, http_options(settings, metrics_));
-    TRY_ASSIGN(http_, HttpServer::start(std::move(router), std::move(http), clock_));
-    TRY_ASSIGN(StreamServerOptions resp, resp_options(settings));
+    TRY_ASSIGN(http_,
+               HttpServer::start(std::move(router), http_options(settings, metrics_), clock_));
     TRY_ASSIGN(resp_, StreamServer::start(make_resp_protocol(*redis_, resp_limits(settings)),
-                                          std::move(resp), clock_));
+                                          resp_options(settings), clock_));
     tell_settings(settings, resp_->ports().at(0), redis_->config());
     collector_->start();
     return {};

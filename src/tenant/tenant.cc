@@ -13,7 +13,6 @@ namespace {
 
 constexpr char garbage_value_format = 0x01;
 constexpr uint64_t figures_age_us = 1'000'000;  // on a shared engine
-constexpr uint64_t quota_retry_ms = 60'000;     // the collector may have freed something by then
 
 int64_t entry_bytes(ByteView key, const Value& value) {
   return value.found() ? static_cast<int64_t>(key.size() + value.bytes().size()) : 0;
@@ -405,7 +404,7 @@ Status Tenant::reserve(const Figures& added, Kept kept, uint64_t& epoch) {
                     "something or ask for a larger quota",
                     bytes ? quota.bytes : quota.keys, bytes ? "bytes" : "keys",
                     bytes ? figures_.bytes : figures_.keys, bytes ? added.bytes : added.keys),
-        "quota_exceeded", quota_retry_ms};
+        "quota_exceeded"};
   figures_.bytes += added.bytes;
   figures_.keys += added.keys;
   epoch = figures_epoch_;

@@ -73,7 +73,7 @@ TEST_P(TenantTest, QuotasOfBytesAndKeys) {
   ASSERT_OK(put(*tenant_, writer, "a", std::string(25, 'x')));  // 4 + 1 + 25
   const Status over = put(*tenant_, writer, "b", "");
   EXPECT_REASON(over, Code::exhausted, "quota_exceeded");
-  EXPECT_GT(over.error().retry_after_ms, 0u);
+  EXPECT_EQ(over.error().retry_after_ms, 0u);  // waiting makes no room
   EXPECT_NE(over.error().message.find("over the quota of 30 bytes: 30 are used and this needs 5"),
             std::string::npos)
       << over.error().message;

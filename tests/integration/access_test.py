@@ -33,10 +33,10 @@ class ProcessTest(TrellisTest):
         self.addCleanup(api.close)
         return api
 
-    def refused(self, *messages, data=True, arguments=()):
+    def refused(self, *messages, data=True, arguments=(), exit_code=1):
         store = ("--data", self.folder / "store") if data else ()
         code, out, err = trellis("serve", *store, "--http", "127.0.0.1:0", *arguments)
-        self.assertEqual(code, 1, out)
+        self.assertEqual(code, exit_code, out)
         self.assertNotIn("Trellis is up", out)
         for message in messages:
             self.assertIn(message, err)
@@ -110,7 +110,7 @@ class AdminToken(ProcessTest):
 
 class Starting(ProcessTest):
     def test_auth_required_needs_a_token(self):
-        self.refused("--admin-token-file", arguments=("--auth", "required"))
+        self.refused("--admin-token-file", arguments=("--auth", "required"), exit_code=2)
 
     def test_nothing_but_loopback_without_a_token(self):
         for host in ("0.0.0.0", "[::]", socket.gethostname(), "127.example.invalid"):
@@ -119,7 +119,7 @@ class Starting(ProcessTest):
                     continue
                 code, _, err = trellis("serve", "--data", self.folder / "store", "--http",
                                        f"{host}:0")
-                self.assertEqual(code, 1)
+                self.assertEqual(code, 2)
                 self.assertIn("--admin-token-file", err)
 
     def test_with_a_token_anywhere(self):
@@ -149,8 +149,10 @@ class Starting(ProcessTest):
         self.assertIn(str(server.address[1]), err)
 
     def test_tls_files_go_together(self):
-        self.refused("tls-cert", "tls-key", arguments=("--tls-cert", self.folder / "c"))
-        self.refused("tls-cert", "tls-key", arguments=("--tls-key", self.folder / "k"))
+        self.refused("tls-cert", "tls-key", arguments=("--tls-cert", self.folder / "c"),
+                     exit_code=2)
+        self.refused("tls-cert", "tls-key", arguments=("--tls-key", self.folder / "k"),
+                     exit_code=2)
         self.refused(str(self.folder / "c"), arguments=("--tls-cert", self.folder / "c",
                                                         "--tls-key", self.folder / "k"))
 

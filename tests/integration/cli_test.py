@@ -90,6 +90,9 @@ class KeyDecode(TrellisTest):
         code, _, err = trellis("key", "decode", "--as", "redis.metadata", "0366")
         self.assertEqual(code, 1)
         self.assertIn('offset 0: mode: found 03, want "x"', err)
+        code, _, err = trellis("key", "decode", "--as", "redis.meta", "0366")
+        self.assertEqual(code, 2)
+        self.assertIn("is not a kind of key", err)
 
     def test_hex_as_people_paste_it(self):
         code, out, _ = trellis("key", "decode", "0x78 00 02 01 64 6D 01 30 63 61 72 74")
@@ -115,7 +118,7 @@ class KeyEncode(TrellisTest):
         ]:
             with self.subTest(arguments=arguments):
                 code, out, err = trellis("key", "encode", *arguments)
-                self.assertEqual((code, out), (1, ""))
+                self.assertEqual((code, out), (2, ""))
                 self.assertIn(message, err)
 
 
@@ -132,6 +135,23 @@ class Usage(TrellisTest):
             code, out, _ = trellis(*command, "--help")
             self.assertEqual(code, 0)
             self.assertIn("--help", out)
+
+    def test_what_was_probably_meant(self):
+        for arguments, message in [
+            (["sevre"], "sevre is not a command: did you mean serve?"),
+            (["key", "decoed"], "decoed is not a command: did you mean decode?"),
+            (["serve", "--rsep", "x:0"], "--rsep is not a flag of serve: did you mean --resp?"),
+            (["serve", "--htpt=x:0"], "--htpt is not a flag of serve: did you mean --http?"),
+            (["raw", "get", "--jsn"], "--jsn is not a flag of get: did you mean --json?"),
+            (["serve", "--potatoes"], "--potatoes is not a flag of serve: see --help"),
+            (["-x"], "-x is not a flag of trellis: see --help"),
+            (["raw", "--keyspace", "a", "get", "k"], "--keyspace goes behind get"),
+            (["key", "dec\x1b[31m"], "dec\\x1b[31m is not a command"),
+        ]:
+            with self.subTest(arguments=arguments):
+                code, out, err = trellis(*arguments)
+                self.assertEqual((code, out), (2, ""))
+                self.assertIn(message, err)
 
     def test_the_map_lists_every_kind_in_order(self):
         code, out, _ = trellis("map", "--json")

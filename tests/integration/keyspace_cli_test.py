@@ -227,8 +227,8 @@ class Tokens(ClientTest):
         self.fails(2, "whole seconds", "keyspace", "token", "create", "safe", "--role", "read",
                    "--ttl", "100ms")
         self.fails(1, "does not exist", "keyspace", "token", "create", "nobody", "--role", "read")
-        self.fails(1, "spaces", "keyspace", "list", "--token", "a b")
-        self.fails(1, "no token on standard input", "keyspace", "list", "--token", "-")
+        self.fails(2, "spaces", "keyspace", "list", "--token", "a b")
+        self.fails(2, "no token on standard input", "keyspace", "list", "--token", "-")
         self.fails(1, "token", "keyspace", "list", "--token", "nonsense")
 
 
@@ -460,7 +460,7 @@ class Trouble(ClientTest):
             self.fails(1, "nothing for 200 ms", "keyspace", "top", "--server", server.url,
                        "--timeout", "200ms")
         self.fails(2, "--timeout", "keyspace", "top", "--timeout", "0s")
-        self.fails(1, "no URL", "keyspace", "top", "--server", "localhost:7380")
+        self.fails(2, "no URL", "keyspace", "top", "--server", "localhost:7380")
 
     def test_the_reader_leaves(self):
         for command in (["list"], ["audit"], ["top"], ["watch"], ["top", "--watch"]):
@@ -490,7 +490,9 @@ class Trouble(ClientTest):
                                    "TRELLIS_SERVER", "TRELLIS_TOKEN", "can see arguments"):
                         self.assertIn(option, out)
                 self.fails(2, "", "keyspace", *command, "--no-such-option")
-        self.fails(2, "is not a command", "keyspace", "destroy")
+        self.fails(2, "is not a command: see --help", "keyspace", "destroy")
+        self.fails(2, "did you mean list?", "keyspace", "lsit")
+        self.fails(2, "did you mean --keys?", "keyspace", "quota", "x", "--kyes=1")
         self.fails(2, "not expected", "keyspace", "list", "extra")
 
     def test_a_server_does_not_mind_the_variables_of_tools(self):

@@ -39,7 +39,7 @@ class OneKey(ClientTest):
             self.assertEqual(self.does("raw", "get", key).out, f"value of {key}", key)
         self.does("raw", "put", "--", "-k", "-v")
         self.assertEqual(self.does("raw", "get", "--", "-k").out, "-v")
-        self.fails(2, "KEY", "raw", "get", "-k")
+        self.fails(2, "-k is not a flag", "raw", "get", "-k")
 
     def test_escaped(self):
         self.does("raw", "put", "--escaped", r"e\x00\xff", r"a\n\\")
@@ -47,7 +47,7 @@ class OneKey(ClientTest):
         entry = self.does("raw", "get", "--escaped", r"e\x00\xff", "--json").json
         self.assertEqual((entry["key_base64"], entry["value"]), ("ZQD/", "a\n\\"))
         self.fails(1, "no such key", "raw", "get", r"e\x00\xff")
-        self.fails(1, "backslash", "raw", "get", "--escaped", r"e\q")
+        self.fails(2, "backslash", "raw", "get", "--escaped", r"e\q")
         self.fails(2, "at least one byte", "raw", "get", "")
         self.fails(2, "at least one byte", "raw", "put", "--escaped", '""', "v")
 

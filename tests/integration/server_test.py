@@ -43,7 +43,8 @@ class Running(TrellisTest):
 
     def test_closed_descriptors_do_not_reach_the_store(self):
         store = self.folder / "store"
-        command = f"exec {BINARY} serve --data {store} <&- >&- 2>&-"
+        command = (f"exec {BINARY} serve --data {store} --http 127.0.0.1:0 --resp 127.0.0.1:0 "
+                   "<&- >&- 2>&-")
         process = subprocess.Popen(["bash", "-c", command], env=clean_environment())
         try:
             while not (store / "CURRENT").exists() and process.poll() is None:
@@ -92,7 +93,7 @@ class Settings(TrellisTest):
         ]:
             with self.subTest(message=message):
                 code, out, err = trellis("serve", *arguments, **environment)
-                self.assertEqual((code, out), (1, ""))
+                self.assertEqual((code, out), (2, ""))
                 self.assertIn(message, err)
         self.assertFalse((self.folder / "store").exists())
 
@@ -123,7 +124,15 @@ class BadFolders(TrellisTest):
         path = self.folder / "file"
         path.write_text("text")
         self.refused(path, "this is a file")
+        for inside in (path / "store", path / "deep" / "store"):
+            err = self.refused(inside, f"{path} is a file", "give another folder")
+            self.assertNotIn("IO error", err)
         self.assertEqual(path.read_text(), "text")
+
+    def test_no_place_for_a_folder(self):
+        for data, message in ((self.folder / ("n" * 300), "too long"),
+                              ("/proc/store", "/proc takes no new folders")):
+            self.assertNotIn("IO error", self.refused(data, message))
 
     def test_working_folder_is_gone(self):
         gone = self.folder / "gone"
@@ -162,7 +171,32 @@ class BadFolders(TrellisTest):
         else:
             store.chmod(0o500)
             self.addCleanup(store.chmod, 0o700)
-        self.refused(store, "cannot be written")
+        self.refused(store, "read-only" if os.geteuid() == 0 else "may not")
+
+    def test_not_allowed(self):
+        shut = self.folder / "shut"
+        unreadable = self.folder / "unreadable"
+        shut.mkdir()
+        unreadable.mkdir()
+        store = self.make_store()
+        (store / "CURRENT").chmod(0)
+        unreadable.chmod(0o333)
+        shut.chmod(0o555)
+        as_somebody = []
+        if os.geteuid() == 0:  # who may do everything
+            self.folder.chmod(0o755)
+            for path in (shut, unreadable, store, *store.iterdir()):
+                os.chown(path, 65534, 65534)
+            as_somebody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        for data, named in ((shut, shut), (shut / "new", shut / "new"),
+                            (shut / "a" / "b", shut / "a"), (unreadable, unreadable),
+                            (unreadable / "x" / "..", unreadable), (store, "all of its files")):
+            with self.subTest(data=data):
+                done = subprocess.run([*as_somebody, BINARY, "serve", "--data", data],
+                                      capture_output=True, text=True, env=clean_environment())
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(f"may not make, read or write {named}: give it the right to",
+                              done.stderr)
 
     def test_corrupt_files(self):
         for name in ("CURRENT", "MANIFEST"):

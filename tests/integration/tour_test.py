@@ -14,6 +14,7 @@ import unittest
 from trellis_command import BINARY, SOURCE, Server, TrellisTest, clean_environment
 
 DEFAULT_URL = "http://127.0.0.1:7380"
+DEFAULT_RESP_PORT = "7379"
 
 
 def steps(text):
@@ -49,11 +50,14 @@ class Tour(TrellisTest):
         path = f"{pathlib.Path(BINARY).parent}:{os.environ['PATH']}"
         with Server("--data", self.folder / "store") as server:
             environment = clean_environment(PATH=path, TRELLIS_SERVER=server.url)
+            resp_port = server.resp.rsplit(":", 1)[1]
             for command, expected in tour:
+                here = command.replace(DEFAULT_URL, server.url)
+                here = here.replace(DEFAULT_RESP_PORT, resp_port)
                 with self.subTest(command=command):
-                    done = subprocess.run(["bash", "-c", command.replace(DEFAULT_URL, server.url)],
-                                          cwd=self.folder, text=True, stdout=subprocess.PIPE,
-                                          stderr=subprocess.STDOUT, timeout=60, env=environment)
+                    done = subprocess.run(["bash", "-c", here], cwd=self.folder, text=True,
+                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                          timeout=60, env=environment)
                     actual = done.stdout.splitlines()
                     self.assertTrue(matches(expected, actual),
                                     f"README says:\n{chr(10).join(expected)}\n\nbut it prints:\n"

@@ -72,7 +72,7 @@ class Quotas(V1Test):
             self.put(name, key)
         answer = self.api.put(raw(name, "d"), b"v")
         error = self.refused(answer, 429, "quota_exceeded")
-        self.assertGreaterEqual(int(answer.headers["Retry-After"]), 1)
+        self.assertNotIn("Retry-After", answer.headers)  # waiting makes no room
         self.assertFalse(error["retryable"])
         self.put(name, "a", b"another value")  # needs no more keys
         batch = {"operations": [{"delete": {"key": "a"}}, {"put": {"key": "d", "value": "1"}},
