@@ -1,5 +1,7 @@
 #include "net/event_loop.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -14,6 +16,8 @@ namespace {
 
 constexpr int polls_in_a_row_max = 16;
 constexpr size_t few_ready = 12;
+constexpr size_t crowd = 12;  // members
+constexpr size_t no_crowd_more = 6;
 constexpr auto yield_time_max = std::chrono::microseconds(500);
 constexpr uint32_t turns_without_yield = 256;
 
@@ -107,6 +111,7 @@ void EventLoop::sweep_later() {
 void EventLoop::add(std::shared_ptr<LoopMember> member) {
   member->index_ = members_.size();
   members_.push_back(std::move(member));
+  if (!is_crowded_ && members_.size() >= crowd) set_crowded(true);
 }
 
 void EventLoop::remove(LoopMember& member) {
@@ -120,6 +125,19 @@ void EventLoop::remove(LoopMember& member) {
     members_[index]->index_ = index;
   }
   members_.pop_back();
+  if (is_crowded_ && members_.size() <= no_crowd_more) set_crowded(false);
+}
+
+// As a batch thread, one that wakes up takes no core from who runs there. On cores that are shared
+// with clients, that is who makes more members ready; taken off after each request, it makes turns
+// small and switches many. Where a core is idle it changes nothing. A few members are not kept
+// waiting, and a policy that was given from outside stays.
+void EventLoop::set_crowded(bool is_crowded) {
+  is_crowded_ = is_crowded;
+  const int policy = sched_getscheduler(0);
+  if (policy != SCHED_OTHER && policy != SCHED_BATCH) return;
+  const sched_param none{};
+  sched_setscheduler(0, is_crowded ? SCHED_BATCH : SCHED_OTHER, &none);
 }
 
 bool EventLoop::watch(int socket, uint32_t events, LoopMember& member) {

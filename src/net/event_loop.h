@@ -78,6 +78,7 @@ class EventLoop {
 
  private:
   void run();
+  void set_crowded(bool is_crowded);
   void poll_later();
   size_t look();
   void wait_for_more();
@@ -91,6 +92,7 @@ class EventLoop {
   boost::asio::steady_timer timer_;
   const uint32_t sweep_ms_;
   std::vector<std::shared_ptr<LoopMember>> members_;
+  bool is_crowded_ = false;
   std::vector<std::function<void()>> at_end_of_turn_;
   std::vector<std::function<void()>> ending_;  // those that run: kept for its memory
   boost::asio::posix::stream_descriptor poller_;

@@ -1,6 +1,7 @@
 #include "net/event_loop.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <boost/asio/post.hpp>
 #include <functional>
@@ -58,6 +59,27 @@ TEST(EventLoopTest, AMemberMayRemoveAnyOthers) {
     });
     loop.finish();
   }
+}
+
+TEST(EventLoopTest, OnlyACrowdedLoopLetsWhoRunsGoOn) {
+  if (sched_getscheduler(0) != SCHED_OTHER) GTEST_SKIP() << "another policy was given from outside";
+  EventLoop loop(no_sweep_ms);
+  loop.start();
+  run_on(loop, [&] {
+    std::vector<std::shared_ptr<Member>> members;
+    for (int i = 0; i < 100; ++i) {
+      if (i <= 1) {
+        EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+      }
+      members.push_back(std::make_shared<Member>([] {}));
+      loop.add(members.back());
+    }
+    EXPECT_EQ(sched_getscheduler(0), SCHED_BATCH);
+    for (const auto& member : members) loop.remove(*member);
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+  });
+  EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+  loop.finish();
 }
 
 TEST(EventLoopTest, TheEndOfATurnComesBehindWhatIsQueued) {
