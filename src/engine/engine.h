@@ -81,8 +81,6 @@ struct ScanPage {
   std::optional<Bytes> resume;
   // If asked for: covers [begin, resume) (reverse: [resume, end)), or all of it without resume.
   Bytes evidence;
-  // Removed entries that lay before the first one, if the engine has to pass over such.
-  uint64_t passed_over = 0;
 };
 
 enum class Visit : bool { go_on, stop };

@@ -1,6 +1,7 @@
 #include "map/record_cache.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -137,8 +138,7 @@ class RecordCache::Shard {
     for (size_t i = 0; i < slots_.size();) {
       const Record* const record = slots_[i].record;
       const bool goes =
-          record != nullptr && (!is_kind_held(record->key()) ||
-                                (record->key() >= begin && (end.empty() || record->key() < end)));
+          record != nullptr && record->key() >= begin && (end.empty() || record->key() < end);
       if (goes)
         erase(&slots_[i]);  // which may move another one here
       else
@@ -224,10 +224,7 @@ class RecordCache::Shard {
   uint64_t misses_ = 0;
 };
 
-RecordCache::RecordCache(size_t bytes_max)
-    : shards_(std::make_unique<Shard[]>(shards)),
-      asked_places_(std::clamp<size_t>(std::bit_floor(bytes_max / 1024), 64, 1 << 20)),
-      asked_(std::make_unique<std::atomic<uint64_t>[]>(asked_places_)) {
+RecordCache::RecordCache(size_t bytes_max) : shards_(std::make_unique<Shard[]>(shards)) {
   for (size_t i = 0; i < shards; i++) shards_[i].set_bytes_max(bytes_max / shards);
 }
 
@@ -285,19 +282,6 @@ void RecordCache::put_written(ByteView key, std::optional<ByteView> value) {
   // What was popped from a queue is not asked for again.
   if (!value && key[kind_bytes - 1] == 's') return forget(key);
   store(key, value, false);
-}
-
-void RecordCache::put_page(ByteView name, ByteView page) {
-  const uint64_t hash = std::hash<ByteView>{}(name);
-  shard(hash).put(hash, name, page, true);
-}
-
-bool RecordCache::asked_before(ByteView request) {
-  const uint64_t hash = std::hash<ByteView>{}(request) | 1;  // 0: nothing
-  std::atomic<uint64_t>& place = asked_[(hash >> 1) % asked_places_];
-  const bool is_same = place.load(std::memory_order_relaxed) == hash;
-  place.store(is_same ? 0 : hash, std::memory_order_relaxed);
-  return is_same;
 }
 
 void RecordCache::forget(ByteView key) {

@@ -8,7 +8,6 @@
 // between two passes of the hand makes room for others.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -28,8 +27,8 @@ class RecordCache {
   RecordCache(const RecordCache&) = delete;
   RecordCache& operator=(const RecordCache&) = delete;
 
-  // Which keys it holds: of records that are read one by one. What is read in order, such as the
-  // members by score, is in the engine's own cache.
+  // Which keys it holds: of records that are read one by one. What is read in order is in
+  // leaves (map/scan_leaves.h).
   static bool holds(ByteView key);
 
   // Whether the key is known; then `value` says what is stored, which may be nothing.
@@ -43,14 +42,7 @@ class RecordCache {
   void put_written(ByteView key, std::optional<ByteView> value);
   void forget(ByteView key);
   // Looks at everything: for removals of whole intervals, which are rare. An empty end: all behind.
-  // Forgets all pages too.
   void forget_range(ByteView begin, ByteView end);
-
-  // Pages of scans, under names that are no keys: see map/scan_pages.h.
-  bool get_page(ByteView name, Value& page) { return get(name, page); }
-  void put_page(ByteView name, ByteView page);
-  // Whether this was asked before; then it is as if it never was. May forget what others ask.
-  bool asked_before(ByteView request);
 
   struct Figures {
     uint64_t hits = 0;
@@ -71,8 +63,6 @@ class RecordCache {
 
   static constexpr size_t shards = 64;
   std::unique_ptr<Shard[]> shards_;
-  const size_t asked_places_;
-  std::unique_ptr<std::atomic<uint64_t>[]> asked_;  // hashes, each in its place
 };
 
 }  // namespace trellis

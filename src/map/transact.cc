@@ -12,7 +12,7 @@
 #include "codec/redis_collection.h"
 #include "map/latches.h"
 #include "map/record_cache.h"
-#include "map/scan_pages.h"
+#include "map/scan_leaves.h"
 
 namespace trellis {
 namespace {
@@ -114,18 +114,18 @@ Status View::get(ByteView key, Value& value) {
 }
 
 Status View::read_stored(ByteView key, Value& value) {
-  const bool is_cached = cache_ != nullptr && RecordCache::holds(key);
-  if (is_cached && cache_->get(key, value)) return {};
+  const bool is_cached = caches_ != nullptr && RecordCache::holds(key);
+  if (is_cached && caches_->records.get(key, value)) return {};
   TRY(engine_.get(key, value));
-  if (is_cached) cache_->put_read(key, value);
+  if (is_cached) caches_->records.put_read(key, value);
   return {};
 }
 
 Status View::read_stored(std::span<const ByteView> keys, std::span<Value> values) {
   if (keys.size() == 1) return read_stored(keys[0], values[0]);
-  if (cache_ == nullptr) return engine_.multi_get(keys, values);
+  if (caches_ == nullptr) return engine_.multi_get(keys, values);
   const auto known = std::make_unique<bool[]>(keys.size());
-  cache_->get_many(keys, values, {known.get(), keys.size()});
+  caches_->records.get_many(keys, values, {known.get(), keys.size()});
   std::vector<size_t> unknown;
   for (size_t i = 0; i < keys.size(); i++)
     if (!known[i]) unknown.push_back(i);
@@ -135,14 +135,14 @@ Status View::read_stored(std::span<const ByteView> keys, std::span<Value> values
   std::vector<Value> answers(asked.size());
   TRY(engine_.multi_get(asked, answers));
   for (size_t j = 0; j < unknown.size(); j++) {
-    if (RecordCache::holds(asked[j])) cache_->put_read(asked[j], answers[j]);
+    if (RecordCache::holds(asked[j])) caches_->records.put_read(asked[j], answers[j]);
     values[unknown[j]] = std::move(answers[j]);
   }
   return {};
 }
 
 Status View::prefetch(std::span<const ByteView> keys) {
-  if (cache_ == nullptr || keys.size() < 2) return {};
+  if (caches_ == nullptr || keys.size() < 2) return {};
   for (const ByteView key : keys) TRY(check_read(key));
   std::vector<Value> values(keys.size());
   return read_stored(keys, values);
@@ -257,13 +257,17 @@ class View::Merge {
   bool stopped_ = false;
 };
 
+Result<ScanPage> View::scan_stored(const ScanRequest& request, ScanVisitor visit) {
+  return caches_ == nullptr ? engine_.scan(request, visit)
+                            : caches_->leaves.scan(engine_, request, visit);
+}
+
 Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
   TRY(check_scan(request.begin, request.end));
   ScanRequest asked = request;
   asked.want_evidence = way_ == Way::expecting;
   if (!overlays(request.begin, request.end)) {
-    if (cache_ != nullptr) return scan_through(*cache_, engine_, asked, visit);
-    TRY_ASSIGN(ScanPage page, engine_.scan(asked, visit));
+    TRY_ASSIGN(ScanPage page, scan_stored(asked, visit));
     TRY(expect_page(asked, page));
     return page;
   }
@@ -273,7 +277,7 @@ Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
   };
   Bytes resume;
   for (;;) {
-    TRY_ASSIGN(ScanPage page, engine_.scan(asked, merge_entry));
+    TRY_ASSIGN(ScanPage page, scan_stored(asked, merge_entry));
     TRY(expect_page(asked, page));  // before `resume` changes, which asked may refer to
     if (merge.stopped()) break;
     if (!page.resume) {
@@ -434,7 +438,7 @@ Status View::commit_ahead(std::span<const ByteView> prefixes) {
     if (is_own) expected_bytes_ -= expectation_bytes(expectation);
     return is_own;
   });
-  View ahead(engine_, cache_, scope_, way_, check_scope_, durability_);
+  View ahead(engine_, caches_, scope_, way_, check_scope_, durability_);
   split_off(ahead);
   TRY(ahead.violated_);
   Commit commit;
@@ -445,41 +449,33 @@ Status View::commit_ahead(std::span<const ByteView> prefixes) {
   const Commit* const commits[] = {&commit};
   Status outcomes[1];
   engine_.commit_many(commits, outcomes);
-  ahead.settle_cache(outcomes[0].has_value());
+  ahead.settle_caches(outcomes[0].has_value());
   return std::move(outcomes[0]);
 }
 
-void View::settle_cache(bool committed) const {
-  if (cache_ == nullptr) return;
-  for (const auto& [begin, end] : ranges_) cache_->forget_range(begin, end);
+void View::settle_caches(bool committed) const {
+  if (caches_ == nullptr) return;
+  for (const auto& [begin, end] : ranges_) {
+    caches_->records.forget_range(begin, end);
+    caches_->leaves.forget_range(begin, end);
+  }
   ByteView collection;
-  ByteView first_put;
-  ByteView last_put;
-  const auto settle_collection = [&] {
-    if (collection.empty()) return;
-    if (committed)
-      collection_written(*cache_, collection, first_put, last_put);
-    else
-      forget_collection(*cache_, collection);
-  };
+  bool has_leaves = false;
   for (const auto& [key, buffered] : points_) {
-    const ByteView next = redis_collection_of(key);
-    if (next != collection) {
-      settle_collection();
+    if (const ByteView next = redis_collection_of(key); next != collection) {
       collection = next;
-      first_put = last_put = {};
+      has_leaves = !collection.empty() && caches_->leaves.may_have(collection);
     }
-    if (buffered.value) {
-      if (first_put.empty()) first_put = key;
-      last_put = key;
-    }
+    if (has_leaves && committed)
+      caches_->leaves.written(collection, key, buffered.value);
+    else if (has_leaves)
+      caches_->leaves.doubt(collection, key);
     if (!RecordCache::holds(key)) continue;
     if (committed)
-      cache_->put_written(key, buffered.value);
+      caches_->records.put_written(key, buffered.value);
     else
-      cache_->forget(key);
+      caches_->records.forget(key);
   }
-  settle_collection();
 }
 
 // --- transact ---
@@ -501,10 +497,13 @@ Transactor::Transactor(Engine& engine, Clock& clock, TransactOptions options)
       way_(options.way.value_or(engine.shared() ? Way::expecting : Way::latched)),
       check_scope_(options.check_scope),
       seed_(options.seed),
-      latches_(way_ == Way::latched ? std::make_unique<LatchTable>() : nullptr),
-      cache_(way_ == Way::latched && options.record_cache_bytes != 0
-                 ? std::make_unique<RecordCache>(options.record_cache_bytes)
-                 : nullptr) {
+      latches_(way_ == Way::latched ? std::make_unique<LatchTable>() : nullptr) {
+  if (way_ == Way::latched && options.record_cache_bytes != 0) {
+    const size_t leaf_bytes = options.record_cache_bytes / 4;
+    records_ = std::make_unique<RecordCache>(options.record_cache_bytes - leaf_bytes);
+    leaves_ = std::make_unique<ScanLeaves>(leaf_bytes);
+    caches_.emplace(View::Caches{*records_, *leaves_});
+  }
   // Latches see nothing of what others write to a shared engine.
   ASSERT(way_ == Way::expecting || !engine.shared());
 }
@@ -525,7 +524,7 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
   std::optional<LatchTable::Held> held;
   if (way_ == Way::latched) held.emplace(*latches_, scope);
 
-  View view(engine_, cache_.get(), scope, way_, check_scope_, durability);
+  View view(engine_, caches_ ? &*caches_ : nullptr, scope, way_, check_scope_, durability);
   Status answer = fn(view);
   if (!view.violated_) return {std::move(view.violated_)};
 
@@ -544,7 +543,7 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
     const Commit* const commits[] = {&commit};
     Status outcomes[1];
     ticket = engine_.commit_many(commits, outcomes);
-    if (writes) view.settle_cache(outcomes[0].has_value());
+    if (writes) view.settle_caches(outcomes[0].has_value());
     if (!outcomes[0]) {
       const bool conflict = outcomes[0].error().code == Code::conflict;
       return {writes ? std::move(outcomes[0]) : not_validated(outcomes[0]), conflict};

@@ -34,6 +34,7 @@ namespace trellis {
 
 class LatchTable;
 class RecordCache;
+class ScanLeaves;
 
 // How transactions are kept apart. Both give the same results; tests run both.
 enum class Way : uint8_t {
@@ -76,10 +77,15 @@ class View {
   using Points = std::pmr::map<ByteView, Buffered>;
   using Ranges = std::map<Bytes, Bytes, std::less<>>;  // disjoint; an empty end: to the end
 
-  View(Engine& engine, RecordCache* cache, const Scope& scope, Way way, bool check_scope,
+  // What is kept in memory between transactions, where latches order them.
+  struct Caches {
+    RecordCache& records;
+    ScanLeaves& leaves;
+  };
+  View(Engine& engine, const Caches* caches, const Scope& scope, Way way, bool check_scope,
        Durability durability)
       : engine_(engine),
-        cache_(cache),
+        caches_(caches),
         scope_(scope),
         way_(way),
         check_scope_(check_scope),
@@ -91,6 +97,7 @@ class View {
   bool read_own(ByteView key, Value& value) const;
   Status check_read(ByteView key) const;
   Status check_scan(ByteView begin, ByteView end) const;
+  Result<ScanPage> scan_stored(const ScanRequest& request, ScanVisitor visit);
   Status read_stored(ByteView key, Value& value);
   Status read_stored(std::span<const ByteView> keys, std::span<Value> values);
   Status expect(Expectation expectation);
@@ -106,11 +113,11 @@ class View {
   bool is_ahead(ByteView key) const;
   // Gives `ahead` what it is to commit; what stays moves, so that no memory is left behind.
   void split_off(View& ahead);
-  // Tells the cache what became of the writes. REQUIRES: the latches are held.
-  void settle_cache(bool committed) const;
+  // Tells the caches what became of the writes. REQUIRES: the latches are held.
+  void settle_caches(bool committed) const;
 
   Engine& engine_;
-  RecordCache* const cache_;  // may be null
+  const Caches* const caches_;  // may be null
   const Scope& scope_;
   const Way way_;
   const bool check_scope_;
@@ -130,10 +137,11 @@ class View {
 };
 
 struct TransactOptions {
-  std::optional<Way> way = {};    // by default what the engine needs: expecting if it is shared
-  bool check_scope = false;       // every access lies inside its scope: on in all tests
-  uint64_t seed = 1;              // of the jitter between retries
-  size_t record_cache_bytes = 0;  // only where latches order transactions; 0: none
+  std::optional<Way> way = {};  // by default what the engine needs: expecting if it is shared
+  bool check_scope = false;     // every access lies inside its scope: on in all tests
+  uint64_t seed = 1;            // of the jitter between retries
+  // Of records, a quarter of leaves; only where latches order transactions. 0: none.
+  size_t record_cache_bytes = 0;
 };
 
 class Transactor {
@@ -147,7 +155,8 @@ class Transactor {
                   Durability durability = Durability::everysec);
 
   Way way() const { return way_; }
-  const RecordCache* record_cache() const { return cache_.get(); }  // may be null
+  const RecordCache* record_cache() const { return records_.get(); }  // may be null
+  const ScanLeaves* scan_leaves() const { return leaves_.get(); }     // may be null
 
  private:
   struct Attempt {
@@ -163,7 +172,9 @@ class Transactor {
   const bool check_scope_;
   const uint64_t seed_;
   std::unique_ptr<LatchTable> latches_;
-  std::unique_ptr<RecordCache> cache_;
+  std::unique_ptr<RecordCache> records_;
+  std::unique_ptr<ScanLeaves> leaves_;
+  std::optional<View::Caches> caches_;
 };
 
 }  // namespace trellis

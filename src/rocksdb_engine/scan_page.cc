@@ -1,8 +1,5 @@
 #include "rocksdb_engine/scan_page.h"
 
-#include <rocksdb/perf_context.h>
-#include <rocksdb/perf_level.h>
-
 #include <memory>
 
 #include "base/assert.h"
@@ -17,28 +14,6 @@ namespace {
 constexpr char forward_mark = 'f';
 constexpr char reverse_mark = 'r';
 
-// Counts the tombstones that this thread meets, where they are not counted anyway.
-class PassedOverCount {
- public:
-  explicit PassedOverCount(uint64_t& count) : count_(count), level_(rocksdb::GetPerfLevel()) {
-    if (level_ == rocksdb::PerfLevel::kDisable)
-      rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableCount);
-    before_ = seen();
-  }
-  ~PassedOverCount() {
-    count_ = seen() - before_;
-    rocksdb::SetPerfLevel(level_);
-  }
-  PassedOverCount(const PassedOverCount&) = delete;
-  PassedOverCount& operator=(const PassedOverCount&) = delete;
-
- private:
-  static uint64_t seen() { return rocksdb::get_perf_context()->internal_delete_skipped_count; }
-  uint64_t& count_;
-  const rocksdb::PerfLevel level_;
-  uint64_t before_ = 0;
-};
-
 // An iterator within bounds. RocksDB keeps pointers to the bounds, so they stay beside it.
 class BoundedIterator {
  public:
@@ -50,7 +25,6 @@ class BoundedIterator {
     if (!begin.empty()) options.iterate_lower_bound = &begin_;
     if (!end.empty()) options.iterate_upper_bound = &end_;
     iterator_.reset(db.NewIterator(options, &family));
-    const PassedOverCount count(passed_over_);
     if (reverse_) {
       iterator_->SeekToLast();
     } else if (begin.empty()) {
@@ -66,7 +40,6 @@ class BoundedIterator {
   void advance() { reverse_ ? iterator_->Prev() : iterator_->Next(); }
   ByteView key() const { return to_view(iterator_->key()); }
   ByteView value() const { return to_view(iterator_->value()); }
-  uint64_t passed_over() const { return passed_over_; }
   Status status() const {
     const rocksdb::Status status = iterator_->status();
     if (status.ok()) return {};
@@ -77,7 +50,6 @@ class BoundedIterator {
   const rocksdb::Slice begin_;
   const rocksdb::Slice end_;
   const bool reverse_;
-  uint64_t passed_over_ = 0;
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 
@@ -95,7 +67,6 @@ Result<ScanPage> scan_page(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
   ScanPage page;
   if (empty_interval(request.begin, request.end)) return page;
   BoundedIterator at(db, family, request.begin, request.end, request.reverse);
-  page.passed_over = at.passed_over();
   size_t bytes = 0;
   for (; at.valid(); at.advance()) {
     const ByteView key = at.key();

@@ -1,4 +1,4 @@
-#include "map/scan_pages.h"
+#include "map/scan_leaves.h"
 
 #include <gtest/gtest.h>
 
@@ -33,21 +33,16 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-// Says of every scan that it passed over much.
-class SlowEngine final : public MemoryEngine {
+class CountingEngine final : public MemoryEngine {
  public:
   Result<ScanPage> scan(const ScanRequest& request, ScanVisitor visit) override {
-    begins_.push_back(Bytes(request.begin));
-    ends_.push_back(Bytes(request.end));
-    auto page = MemoryEngine::scan(request, visit);
-    if (page) page->passed_over = 1000;
-    return page;
+    scans_++;
+    return MemoryEngine::scan(request, visit);
   }
-  std::vector<Bytes> begins_;
-  std::vector<Bytes> ends_;
+  int scans_ = 0;
 };
 
-class ScanPages : public testing::Test {
+class ScanLeavesTest : public testing::Test {
  protected:
   // What one scan gives, of a view or an engine, with a visitor that stops behind so many.
   template <class Scanned>
@@ -67,12 +62,12 @@ class ScanPages : public testing::Test {
     return transactor_.transact(Scope::all_of(ks), fn, Durability::off);
   }
 
-  SlowEngine engine_;
+  CountingEngine engine_;
   SystemClock clock_;
   Transactor transactor_{engine_, clock_, {.record_cache_bytes = 1 << 20}};
 };
 
-TEST_F(ScanPages, ACollectionIsWhatSharesALife) {
+TEST_F(ScanLeavesTest, ACollectionIsWhatSharesALife) {
   const Bytes key = member_key(1, 0, "field");
   EXPECT_EQ(redis_collection_of(key), member_key(1, 0, ""));
   EXPECT_EQ(redis_collection_of(member_key(1, 0, "")), member_key(1, 0, ""));
@@ -82,36 +77,10 @@ TEST_F(ScanPages, ACollectionIsWhatSharesALife) {
     EXPECT_EQ(redis_collection_of(other), "") << quote(other);
 }
 
-// What was written behind the cache's back is not seen: so it was the cache that answered.
-TEST_F(ScanPages, TheThirdScanIsAnsweredFromMemory) {
-  ASSERT_TRUE(transact([](View& view) -> Status {
-    view.put(member_key(0, 0, "a"), "1");
-    return {};
-  }));
+TEST_F(ScanLeavesTest, WhatWasScannedIsNotReadAgain) {
   const Bytes begin = member_key(0, 0, "");
   const Bytes end = prefix_end(begin);
-  const auto entries = [&] {
-    size_t count = 0;
-    EXPECT_TRUE(transact([&](View& view) -> Status {
-      count = scan(view, {.begin = begin, .end = end}).entries.size();
-      return {};
-    }));
-    return count;
-  };
-  EXPECT_EQ(entries(), 1u);
-  EXPECT_EQ(entries(), 1u);
-  Commit behind;
-  behind.writes.put(member_key(0, 0, "b"), "2");
-  ASSERT_TRUE(commit(engine_, behind));
-  EXPECT_EQ(entries(), 1u);
-  ASSERT_TRUE(transact([](View& view) -> Status {
-    view.put(member_key(0, 0, "a"), "3");
-    return {};
-  }));
-  EXPECT_EQ(entries(), 2u);
-}
-
-TEST_F(ScanPages, PopsBeginWhereTheLastOneEnded) {
+  const auto m = [](int i) { return member_key(0, 0, std::to_string(1000 + i)); };
   const auto change = [&](std::optional<Bytes> put, std::optional<Bytes> removed) {
     ASSERT_TRUE(transact([&](View& view) -> Status {
       if (put) view.put(*put, "v");
@@ -119,39 +88,66 @@ TEST_F(ScanPages, PopsBeginWhereTheLastOneEnded) {
       return {};
     }));
   };
-  const auto peek = [&](bool reverse) {
-    Seen seen;
+  const auto seen = [&](const ScanRequest& request, size_t stop_after = 1000) {
+    std::vector<Bytes> keys;
     EXPECT_TRUE(transact([&](View& view) -> Status {
-      const Bytes begin = member_key(0, 0, "");
-      const Bytes end = prefix_end(begin);
-      seen = scan(view, {.begin = begin, .end = end, .reverse = reverse}, 1);
+      keys.clear();
+      for (const auto& [key, value] : scan(view, request, stop_after).entries) keys.push_back(key);
       return {};
     }));
-    return seen.entries.empty() ? Bytes() : seen.entries[0].first;
+    return keys;
   };
-  const auto m = [](std::string_view name) { return member_key(0, 0, name); };
-  for (const char* name : {"a", "b", "c", "x", "y", "z"}) change(m(name), std::nullopt);
-  EXPECT_EQ(peek(false), m("a"));
-  change(std::nullopt, m("a"));
-  EXPECT_EQ(peek(false), m("b"));
-  EXPECT_EQ(engine_.begins_.back(), m("a"));
-  change(m("aa"), m("b"));  // something new at the front
-  EXPECT_EQ(peek(false), m("aa"));
-  EXPECT_EQ(peek(true), m("z"));
-  change(std::nullopt, m("z"));
-  EXPECT_EQ(peek(true), m("y"));
-  EXPECT_EQ(engine_.ends_.back(), successor(m("z")));
-  change(m("zz"), std::nullopt);
-  EXPECT_EQ(peek(true), m("zz"));
-  EXPECT_EQ(peek(false), m("aa"));
+  const auto scans = [&] { return std::exchange(engine_.scans_, 0); };
+  for (int i = 0; i < 300; i++) change(m(i), std::nullopt);
+  scans();
+  EXPECT_EQ(seen({.begin = m(100), .end = end, .entries_max = 2}), (std::vector{m(100), m(101)}));
+  EXPECT_EQ(scans(), 1);
+  EXPECT_EQ(seen({.begin = m(120), .end = end, .entries_max = 2}), (std::vector{m(120), m(121)}));
+  EXPECT_EQ(seen({.begin = m(120), .end = m(130), .reverse = true, .entries_max = 2}),
+            (std::vector{m(129), m(128)}));
+  EXPECT_EQ(scans(), 0);
+  change(m(555), m(121));  // one of them outside
+  EXPECT_EQ(seen({.begin = m(120), .end = end, .entries_max = 2}), (std::vector{m(120), m(122)}));
+  EXPECT_EQ(scans(), 0);
+  // Pops from both ends.
+  for (int i = 0; i < 100; i++) {
+    EXPECT_EQ(seen({.begin = begin, .end = end}, 1), std::vector{m(i)});
+    change(std::nullopt, m(i));
+    const Bytes last = i == 0 ? m(555) : m(300 - i);
+    EXPECT_EQ(seen({.begin = begin, .end = end, .reverse = true}, 1), std::vector{last});
+    change(std::nullopt, last);
+  }
+  EXPECT_LE(scans(), 6);
+  EXPECT_EQ(seen({.begin = begin, .end = end}).size(), 300u - 199 - 1);
+  EXPECT_GT(transactor_.scan_leaves()->figures().hits, 190u);
+}
+
+TEST_F(ScanLeavesTest, AreBounded) {
+  constexpr size_t value_bytes = 200;
+  for (uint64_t i = 0; i < 20'000; i++) {
+    const Bytes key = encode(RedisSubKey{ks, {{"0", std::to_string(i), 1}, "member"}});
+    ASSERT_TRUE(transact([&](View& view) -> Status {
+      view.put(key, Bytes(value_bytes, 'v'));
+      return {};
+    }));
+    ASSERT_TRUE(transact([&](View& view) -> Status {
+      const Bytes collection(redis_collection_of(key));
+      const Bytes end = prefix_end(collection);
+      EXPECT_EQ(scan(view, {.begin = collection, .end = end}).entries.size(), 1u);
+      return {};
+    }));
+  }
+  const auto figures = transactor_.scan_leaves()->figures();
+  EXPECT_LE(figures.bytes, (1u << 18) + 1024);
+  EXPECT_GT(figures.bytes, 1u << 16);
 }
 
 // Scans, many of them alike, between writes of all kinds: always what the engine has.
-TEST_F(ScanPages, AreWhatIsStored) {
+TEST_F(ScanLeavesTest, AreWhatIsStored) {
   Random random(test_seed(7));
   const auto random_key = [&] {
     return member_key(random.below(keys_of_test), random.below(versions),
-                      std::to_string(random.below(6)));
+                      std::to_string(random.one_in(2) ? random.below(6) : random.below(400)));
   };
   const auto write = [&](View& view) -> Status {
     for (uint64_t i = random.below(3); i > 0; i--) {

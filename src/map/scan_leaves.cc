@@ -1,0 +1,383 @@
+#include "map/scan_leaves.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+#include "codec/redis_collection.h"
+
+namespace trellis {
+namespace {
+
+// What a scan reads to make a leaf of, if it was asked for less.
+constexpr size_t leaf_entries = 64;
+constexpr size_t leaf_bytes = 4 * 1024;
+// What is larger is not kept.
+constexpr size_t leaf_bytes_max = 32 * 1024;
+constexpr size_t overhead_bytes = 192;  // of a leaf: nodes, pointers, what malloc adds
+// A scan that finds many small leaves is better off without them.
+constexpr int steps_max = 8;
+
+size_t hash_of(ByteView collection) { return std::hash<ByteView>{}(collection); }
+
+}  // namespace
+
+// Entries are | key size u32 | value size u32 | key | value |, in order.
+struct ScanLeaves::Leaf {
+  Bytes begin;
+  Bytes end;
+  Bytes entries;
+  std::vector<uint32_t> places;
+  size_t hash = 0;  // of its collection
+
+  static constexpr size_t head_bytes = 2 * sizeof(uint32_t);
+
+  size_t size() const { return places.size(); }
+  uint32_t number_at(size_t place) const {
+    uint32_t number = 0;
+    std::memcpy(&number, entries.data() + place, sizeof(number));
+    return number;
+  }
+  ByteView key(size_t i) const {
+    return ByteView(entries).substr(places[i] + head_bytes, number_at(places[i]));
+  }
+  ByteView value(size_t i) const {
+    const size_t place = places[i] + head_bytes + number_at(places[i]);
+    return ByteView(entries).substr(place, number_at(places[i] + sizeof(uint32_t)));
+  }
+  size_t bytes() const {
+    return overhead_bytes + begin.size() + end.size() + entries.size() +
+           places.size() * sizeof(uint32_t);
+  }
+  // The first that is not before `key`.
+  size_t index_of(ByteView wanted) const {
+    size_t low = 0;
+    size_t high = size();
+    while (low < high) {
+      const size_t middle = (low + high) / 2;
+      if (key(middle) < wanted)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+
+  static void append_entry(Bytes& out, ByteView key, ByteView value) {
+    const uint32_t sizes[] = {static_cast<uint32_t>(key.size()),
+                              static_cast<uint32_t>(value.size())};
+    out.append(reinterpret_cast<const char*>(sizes), sizeof(sizes));
+    out.append(key);
+    out.append(value);
+  }
+  void append(ByteView key, ByteView value) {
+    places.push_back(static_cast<uint32_t>(entries.size()));
+    append_entry(entries, key, value);
+  }
+  void append(const Leaf& next) {
+    for (const uint32_t place : next.places)
+      places.push_back(place + static_cast<uint32_t>(entries.size()));
+    entries += next.entries;
+  }
+  void replace(ByteView wanted, std::optional<ByteView> with) {
+    const size_t i = index_of(wanted);
+    const bool is_there = i < size() && key(i) == wanted;
+    const size_t place = i < size() ? places[i] : entries.size();
+    const size_t old_bytes = is_there ? head_bytes + wanted.size() + value(i).size() : 0;
+    Bytes added;
+    if (with) append_entry(added, wanted, *with);
+    entries.replace(place, old_bytes, added);
+    const auto at = places.begin() + static_cast<ptrdiff_t>(i);
+    if (is_there && !with) places.erase(at);
+    if (!is_there && with) places.insert(at, static_cast<uint32_t>(place));
+    for (size_t j = with ? i + 1 : i; j < size(); j++)
+      places[j] += static_cast<uint32_t>(added.size() - old_bytes);
+  }
+};
+
+// --- one scan ---
+
+class ScanLeaves::Scan {
+ public:
+  Scan(ScanLeaves& leaves, size_t hash, Engine& engine, const ScanRequest& request,
+       ScanVisitor visit)
+      : leaves_(leaves),
+        hash_(hash),
+        engine_(engine),
+        request_(request),
+        visit_(visit),
+        begin_(request.begin),
+        end_(request.end) {}
+
+  Result<ScanPage> run() {
+    Shard& shard = leaves_.shard(hash_);
+    bool reads = false;
+    for (int step = 0; !is_stopped_ && begin_ < end_; step++) {
+      Found found;
+      if (step < steps_max)
+        found = leaves_.find(shard, request_.reverse ? end_ : begin_, request_.reverse);
+      if (found.leaf == nullptr) {
+        reads = true;
+        TRY(read_gap(found.gap_end, step < steps_max && leaves_.welcomes_new()));
+      } else if (request_.reverse) {
+        visit_back(*found.leaf);
+        end_ = std::min(end_, found.leaf->begin);
+      } else {
+        visit_forward(*found.leaf);
+        begin_ = std::max(begin_, found.leaf->end);
+      }
+    }
+    (reads ? shard.misses : shard.hits).fetch_add(1, std::memory_order_relaxed);
+    return std::move(page_);
+  }
+
+ private:
+  void visit_forward(const Leaf& leaf) {
+    for (size_t i = leaf.index_of(begin_); i < leaf.size() && !is_stopped_; i++) {
+      const ByteView key = leaf.key(i);
+      if (key >= end_) return;
+      emit(key, leaf.value(i));
+    }
+  }
+  void visit_back(const Leaf& leaf) {
+    for (size_t i = leaf.index_of(end_); i > 0 && !is_stopped_; i--) {
+      const ByteView key = leaf.key(i - 1);
+      if (key < begin_) return;
+      emit(key, leaf.value(i - 1));
+    }
+  }
+
+  // What lies before the next leaf; with `keeps` it becomes one.
+  Status read_gap(const Bytes& gap_end, bool keeps) {
+    ScanRequest asked = request_;
+    asked.begin = begin_;
+    asked.end = end_;
+    const bool is_bounded = !gap_end.empty() && gap_end > begin_ && gap_end < end_;
+    if (is_bounded) (request_.reverse ? asked.begin : asked.end) = gap_end;
+    asked.entries_max = request_.entries_max - page_.entries;
+    asked.bytes_max =
+        std::max<size_t>(request_.bytes_max - std::min(bytes_, request_.bytes_max), 1);
+    if (keeps) {
+      asked.entries_max = std::max(asked.entries_max, leaf_entries);
+      asked.bytes_max = std::max(asked.bytes_max, leaf_bytes);
+    }
+    std::vector<std::pair<size_t, size_t>> sizes;  // of what is read, in its order
+    Bytes read;
+    TRY_ASSIGN(const ScanPage page, engine_.scan(asked, [&](ByteView key, ByteView value) {
+      if (!is_stopped_) emit(key, value);
+      if (keeps && read.size() > leaf_bytes_max) keeps = false;
+      if (keeps) {
+        sizes.emplace_back(key.size(), value.size());
+        read.append(key);
+        read.append(value);
+      }
+      const bool wants_more = keeps && sizes.size() < leaf_entries && read.size() < leaf_bytes;
+      return is_stopped_ && !wants_more ? Visit::stop : Visit::go_on;
+    }));
+    Bytes seen_begin(asked.begin);
+    Bytes seen_end(asked.end);
+    if (page.resume) (request_.reverse ? seen_begin : seen_end) = *page.resume;
+    if (keeps && read.size() <= leaf_bytes_max) keep(seen_begin, seen_end, read, sizes);
+    (request_.reverse ? end_ : begin_) =
+        request_.reverse ? std::move(seen_begin) : std::move(seen_end);
+    return {};
+  }
+
+  void keep(const Bytes& begin, const Bytes& end, const Bytes& read,
+            const std::vector<std::pair<size_t, size_t>>& sizes) {
+    auto leaf = std::make_shared<Leaf>();
+    leaf->begin = begin;
+    leaf->end = end;
+    leaf->hash = hash_;
+    leaf->entries.reserve(read.size() + sizes.size() * Leaf::head_bytes);
+    leaf->places.reserve(sizes.size());
+    size_t from = request_.reverse ? read.size() : 0;
+    const auto take = [&](const std::pair<size_t, size_t>& size) {
+      const ByteView both = ByteView(read).substr(from, size.first + size.second);
+      leaf->append(both.substr(0, size.first), both.substr(size.first));
+    };
+    if (request_.reverse) {
+      for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+        from -= size->first + size->second;
+        take(*size);
+      }
+    } else {
+      for (const auto& size : sizes) {
+        take(size);
+        from += size.first + size.second;
+      }
+    }
+    leaves_.put(hash_, std::move(leaf));
+  }
+
+  void emit(ByteView key, ByteView value) {
+    const size_t size = key.size() + value.size();
+    if (page_.entries > 0 && bytes_ + size > request_.bytes_max) return stop();
+    page_.entries++;
+    bytes_ += size;
+    last_.assign(key);
+    if (visit_(key, value) == Visit::stop || page_.entries >= request_.entries_max) stop();
+  }
+  void stop() {
+    is_stopped_ = true;
+    page_.resume = request_.reverse ? last_ : successor(last_);
+  }
+
+  ScanLeaves& leaves_;
+  const size_t hash_;
+  Engine& engine_;
+  const ScanRequest& request_;
+  ScanVisitor visit_;
+  Bytes begin_;  // of what is left
+  Bytes end_;
+  ScanPage page_;
+  size_t bytes_ = 0;
+  Bytes last_;
+  bool is_stopped_ = false;
+};
+
+Result<ScanPage> ScanLeaves::scan(Engine& engine, const ScanRequest& request, ScanVisitor visit) {
+  const ByteView collection = redis_collection_of(request.begin, request.end);
+  if (collection.empty()) return engine.scan(request, visit);
+  return Scan(*this, hash_of(collection), engine, request, visit).run();
+}
+
+// --- the leaves ---
+
+ScanLeaves::Found ScanLeaves::find(Shard& shard, ByteView at, bool reverse) {
+  const std::shared_lock lock(shard.mutex);
+  // The last one that begins at or before `at`; in reverse, before it.
+  const auto next = reverse ? shard.slots.lower_bound(at) : shard.slots.upper_bound(at);
+  if (next != shard.slots.begin()) {
+    Slot& slot = std::prev(next)->second;
+    const bool has_it = reverse ? at <= slot.leaf->end : at < slot.leaf->end;
+    if (has_it) {
+      slot.is_used.store(true, std::memory_order_relaxed);
+      return {slot.leaf, {}};
+    }
+    if (reverse) return {nullptr, slot.leaf->end};
+  }
+  return {nullptr, !reverse && next != shard.slots.end() ? next->first : Bytes()};
+}
+
+bool ScanLeaves::may_have(ByteView collection) const {
+  const size_t hash = hash_of(collection);
+  return shards_[hash % shards].counts[hash / shards % counts_of_shard].load(
+             std::memory_order_relaxed) != 0;
+}
+
+ScanLeaves::Slots::iterator ScanLeaves::erase(Shard& shard, Slots::iterator slot) {
+  bytes_ -= slot->second.leaf->bytes();
+  count(slot->second.leaf->hash)--;
+  return shard.slots.erase(slot);
+}
+
+// Of two neighbours.
+bool ScanLeaves::joins(const Leaf& leaf, const Leaf& next) {
+  return leaf.entries.size() + next.entries.size() <= leaf_bytes &&
+         redis_collection_of(leaf.begin) == redis_collection_of(next.begin);
+}
+
+// Others may have put one that has some of it. Neighbours that are small become one with it, so
+// that what was emptied leaf by leaf is passed at once.
+void ScanLeaves::put(size_t hash, std::shared_ptr<Leaf> leaf) {
+  Shard& shard = this->shard(hash);
+  {
+    const std::unique_lock lock(shard.mutex);
+    auto next = shard.slots.upper_bound(leaf->begin);
+    if (next != shard.slots.end() && next->first < leaf->end) return;
+    if (next != shard.slots.begin()) {
+      const auto before = std::prev(next);
+      const Leaf& old = *before->second.leaf;
+      if (old.end > leaf->begin) return;
+      if (old.end == leaf->begin && joins(old, *leaf)) {
+        auto joined = std::make_shared<Leaf>(old);
+        joined->append(*leaf);
+        joined->end = leaf->end;
+        leaf = std::move(joined);
+        erase(shard, before);
+      }
+    }
+    if (next != shard.slots.end() && next->first == leaf->end) {
+      const Leaf& old = *next->second.leaf;
+      if (joins(*leaf, old)) {
+        leaf->append(old);
+        leaf->end = old.end;
+        erase(shard, next);
+      }
+    }
+    bytes_ += leaf->bytes();
+    count(hash)++;
+    Bytes begin = leaf->begin;
+    shard.slots[std::move(begin)].leaf = std::move(leaf);
+  }
+  if (bytes_ > bytes_max_) make_room();
+}
+
+void ScanLeaves::make_room() {
+  constexpr size_t looks_max = 64;  // at once, so that nobody waits for long
+  for (size_t tries = 0; tries < 2 * shards && bytes_ > bytes_max_; tries++) {
+    Shard& shard = shards_[next_to_shrink_++ % shards];
+    const std::unique_lock lock(shard.mutex);
+    auto slot = shard.slots.lower_bound(shard.hand);
+    for (size_t looks = 0; looks < looks_max && !shard.slots.empty() && bytes_ > bytes_max_;
+         looks++) {
+      if (slot == shard.slots.end()) slot = shard.slots.begin();
+      slot = slot->second.is_used.exchange(false, std::memory_order_relaxed) ? std::next(slot)
+                                                                             : erase(shard, slot);
+    }
+    shard.hand = slot == shard.slots.end() ? Bytes() : slot->first;
+  }
+}
+
+ScanLeaves::Slots::iterator ScanLeaves::slot_of(Shard& shard, ByteView key) {
+  const auto next = shard.slots.upper_bound(key);
+  if (next == shard.slots.begin()) return shard.slots.end();
+  const auto slot = std::prev(next);
+  return key < slot->second.leaf->end ? slot : shard.slots.end();
+}
+
+void ScanLeaves::written(ByteView collection, ByteView key, std::optional<ByteView> value) {
+  Shard& shard = this->shard(hash_of(collection));
+  const std::unique_lock lock(shard.mutex);
+  const auto slot = slot_of(shard, key);
+  if (slot == shard.slots.end()) return;
+  Leaf& leaf = *slot->second.leaf;  // the exclusive latch: nobody looks at it
+  if (leaf.entries.size() + (value ? value->size() : 0) > 2 * leaf_bytes) {
+    erase(shard, slot);
+    return;
+  }
+  bytes_ -= leaf.bytes();
+  leaf.replace(key, value);
+  bytes_ += leaf.bytes();
+}
+
+void ScanLeaves::doubt(ByteView collection, ByteView key) {
+  Shard& shard = this->shard(hash_of(collection));
+  const std::unique_lock lock(shard.mutex);
+  if (const auto slot = slot_of(shard, key); slot != shard.slots.end()) erase(shard, slot);
+}
+
+void ScanLeaves::forget_range(ByteView begin, ByteView end) {
+  // Most intervals are of other models.
+  constexpr size_t model_bytes = 5;
+  const bool is_of_redis = begin.size() >= model_bytes && begin[model_bytes - 1] == 'd';
+  if (begin.substr(0, model_bytes) == end.substr(0, model_bytes) && !is_of_redis) return;
+  for (Shard& shard : shards_) {
+    const std::unique_lock lock(shard.mutex);
+    for (auto slot = shard.slots.begin(); slot != shard.slots.end();) slot = erase(shard, slot);
+  }
+}
+
+ScanLeaves::Figures ScanLeaves::figures() const {
+  Figures figures{.bytes = bytes_};
+  for (const Shard& shard : shards_) {
+    figures.hits += shard.hits.load(std::memory_order_relaxed);
+    figures.misses += shard.misses.load(std::memory_order_relaxed);
+  }
+  return figures;
+}
+
+}  // namespace trellis

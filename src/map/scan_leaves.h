@@ -1,0 +1,94 @@
+// Parts of Redis collections in memory, in order: what scans of them found.
+//
+// A leaf says what is stored in an interval of one collection (codec/redis_collection.h), all of
+// it. A scan takes what leaves have and reads the rest; of what it reads, and a little behind it,
+// it makes a leaf. A commit changes the leaf that has what was written, or drops it if it is large.
+// So who pops from a sorted set again and again neither searches nor steps over what was popped
+// before: a leaf without entries says that there are none.
+//
+// As with records, leaves are read and made under the latch of the key, and changed before the
+// exclusive one goes: what is in them is what is stored.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/shared_mutex.h"
+#include "engine/engine.h"
+
+namespace trellis {
+
+class ScanLeaves {
+ public:
+  explicit ScanLeaves(size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  // engine.scan. REQUIRES: the latch of what is scanned.
+  Result<ScanPage> scan(Engine& engine, const ScanRequest& request, ScanVisitor visit);
+
+  // Whether there may be a leaf of the collection: else nothing need be told of it.
+  bool may_have(ByteView collection) const;
+  // A record of it was written; absent: removed. REQUIRES: the latch, exclusive.
+  void written(ByteView collection, ByteView key, std::optional<ByteView> value);
+  // Nobody knows what became of it.
+  void doubt(ByteView collection, ByteView key);
+  // All of them, if some may be in it: for removals of whole intervals, which are rare.
+  void forget_range(ByteView begin, ByteView end);
+
+  struct Figures {
+    uint64_t hits = 0;    // scans that read nothing
+    uint64_t misses = 0;  // the others
+    size_t bytes = 0;
+  };
+  Figures figures() const;
+
+ private:
+  class Scan;
+  struct Leaf;
+  struct Slot {
+    std::shared_ptr<Leaf> leaf;
+    std::atomic<bool> is_used = false;
+  };
+  using Slots = std::map<Bytes, Slot, std::less<>>;  // by where they begin
+  static constexpr size_t counts_of_shard = 4096;
+  // All of a collection is in one.
+  struct Shard {
+    SharedMutex mutex;
+    Slots slots;
+    Bytes hand;  // of a clock: where the next one to go is looked for
+    std::atomic<uint64_t> hits = 0;
+    std::atomic<uint64_t> misses = 0;
+    // Leaves, by the hash of their collection.
+    std::array<std::atomic<uint32_t>, counts_of_shard> counts = {};
+  };
+  // What is at a place: a leaf, or how far none is.
+  struct Found {
+    std::shared_ptr<Leaf> leaf;
+    Bytes gap_end;  // forward: where the next leaf begins; reverse: where the one before ends
+  };
+
+  Shard& shard(size_t hash) { return shards_[hash % shards]; }
+  std::atomic<uint32_t>& count(size_t hash) {
+    return shard(hash).counts[hash / shards % counts_of_shard];
+  }
+  Found find(Shard& shard, ByteView at, bool reverse);
+  bool welcomes_new() { return bytes_ < bytes_max_ / 8 * 7 || asked_++ % 8 == 0; }
+  void put(size_t hash, std::shared_ptr<Leaf> leaf);
+  static bool joins(const Leaf& leaf, const Leaf& next);
+  Slots::iterator slot_of(Shard& shard, ByteView key);
+  Slots::iterator erase(Shard& shard, Slots::iterator slot);
+  void make_room();
+
+  static constexpr size_t shards = 64;
+  const size_t bytes_max_;
+  std::atomic<size_t> bytes_ = 0;
+  std::atomic<size_t> asked_ = 0;
+  std::atomic<size_t> next_to_shrink_ = 0;
+  std::array<Shard, shards> shards_;
+};
+
+}  // namespace trellis
