@@ -14,10 +14,11 @@ struct LinesAsked {
   uint16_t port = 0;
   ByteView request = {};
   size_t lines = 1;         // each ends with "\r\n"
-  uint32_t timeout_ms = 0;  // of every step
+  uint32_t timeout_ms = 0;  // to connect, and again for all else
 };
 
-// Whole lines, fewer than asked for if the other side stops. An error if it cannot be reached.
+// Whole lines, fewer than asked for if the other side stops, is late, or has a line of over 64 KiB.
+// An error if it cannot be reached.
 Result<std::string> ask_lines(const LinesAsked& asked);
 
 }  // namespace trellis

@@ -53,7 +53,8 @@ Result<std::unique_ptr<ClientConnection>> ClientConnection::open(const BaseUrl& 
 
 // False if that took longer than the time-out.
 bool ClientConnection::run_until(const std::function<bool()>& is_done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms_);
+  const auto deadline = std::min(
+      deadline_, std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms_));
   while (!is_done()) {
     io_.restart();
     if (io_.run_one_until(deadline) == 0 && !is_done()) return false;
@@ -105,6 +106,10 @@ Status ClientConnection::shake_hands(const BaseUrl& url, bool verifies) {
   }
   if (error) return no_connection(url, fmt::format("TLS: {}", error.message()));
   return {};
+}
+
+void ClientConnection::set_deadline(uint32_t after_ms) {
+  deadline_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(after_ms);
 }
 
 void ClientConnection::start_read() {

@@ -7,6 +7,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,9 @@ class ClientConnection {
   ~ClientConnection();
   ClientConnection(const ClientConnection&) = delete;
   ClientConnection& operator=(const ClientConnection&) = delete;
+
+  // All that follows, together: wait() gives `timeout` behind it.
+  void set_deadline(uint32_t after_ms);
 
   // The bytes must stay until is_written(). REQUIRES: is_written().
   void start_write(ByteView head, ByteView body);
@@ -63,6 +67,7 @@ class ClientConnection {
   Socket socket_;
   std::optional<boost::asio::ssl::stream<Socket&>> stream_;
   const uint32_t timeout_ms_;
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
 
   InputBuffer input_;
   bool is_reading_ = false;

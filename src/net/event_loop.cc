@@ -134,10 +134,11 @@ void EventLoop::remove(LoopMember& member) {
 // waiting, and a policy that was given from outside stays.
 void EventLoop::set_crowded(bool is_crowded) {
   is_crowded_ = is_crowded;
-  const int policy = sched_getscheduler(0);
-  if (policy != SCHED_OTHER && policy != SCHED_BATCH) return;
   const sched_param none{};
-  sched_setscheduler(0, is_crowded ? SCHED_BATCH : SCHED_OTHER, &none);
+  if (is_crowded && sched_getscheduler(0) == SCHED_OTHER)
+    is_batch_thread_ = sched_setscheduler(0, SCHED_BATCH, &none) == 0;
+  else if (is_batch_thread_)
+    is_batch_thread_ = sched_setscheduler(0, SCHED_OTHER, &none) != 0;
 }
 
 bool EventLoop::watch(int socket, uint32_t events, LoopMember& member) {

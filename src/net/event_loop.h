@@ -93,6 +93,7 @@ class EventLoop {
   const uint32_t sweep_ms_;
   std::vector<std::shared_ptr<LoopMember>> members_;
   bool is_crowded_ = false;
+  bool is_batch_thread_ = false;  // because of that
   std::vector<std::function<void()>> at_end_of_turn_;
   std::vector<std::function<void()>> ending_;  // those that run: kept for its memory
   boost::asio::posix::stream_descriptor poller_;

@@ -162,14 +162,16 @@ Status RedisTransaction::run_in(CountedView& view, FunctionRef<Status(Keys&)> ch
   TRY(databases_.check(tenant_, view, slots_));
   const Clock& clock = server_.map().clock;
   Keys keys(view, tenant_.id(), server_.versions(), server_.watches(), slots_, clock.unix_ms(),
-            staging_);
-  const size_t notes_before = staging_ == nullptr ? 0 : staging_->notes.size();
+            staging_, must_be_one_ ? elements_[0].session->watch_flag : nullptr);
+  notes_kept_ = staging_ == nullptr ? 0 : staging_->notes.size();
   TRY(keys.prefetch(names_));
   TRY(prefetch_subs(keys));
-  TRY(check(keys));
+  const Status checked = check(keys);
+  TRY(keys.staged());
+  TRY(checked);
   TRY(run_elements(keys, stop_bytes));
   TRY(keys.finish());
-  if (staging_ != nullptr && staging_->notes.size() != notes_before &&
+  if (staging_ != nullptr && staging_->notes.size() != notes_kept_ &&
       clock.unix_ms() > keys.now_ms() + staging_ms_max)
     return Error{Code::unavailable, "to write so much took over an hour: do it in parts"};
   if (keys.has_new_slots()) databases_.doubt();
@@ -192,6 +194,7 @@ Status RedisTransaction::run_elements(Keys& keys, size_t stop_bytes) {
                      server_,          keys.now_ms(), &keys};
       status = handler.run_alone(call);
     }
+    TRY(keys.staged());
     if (!status) {
       if (status.error().reason != reply_error) return status;
       reply.rewind(mark);
@@ -252,8 +255,9 @@ Scope RedisTransaction::scope() const {
   return scope;
 }
 
-Status RedisTransaction::run_once(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
-  const auto operations = static_cast<uint32_t>(elements_.size());
+Status RedisTransaction::run_once(FunctionRef<Status(Keys&)> check, size_t stop_bytes,
+                                  size_t counted) {
+  const auto operations = static_cast<uint32_t>(counted);
   const auto run_all = [&](CountedView& view) { return run_in(view, check, stop_bytes); };
   Status status;
   do {
@@ -261,6 +265,7 @@ Status RedisTransaction::run_once(FunctionRef<Status(Keys&)> check, size_t stop_
     status = writes_ ? tenant_.write(caller_, Model::redis, scope(), run_all, operations)
                      : tenant_.read(caller_, Model::redis, scope(), run_all, operations);
   } while (!status && status.error().reason == slots_changed);
+  if (status && staging_ != nullptr) staging_->notes.resize(notes_kept_);
   return status;
 }
 
@@ -274,12 +279,18 @@ bool is_too_large(const Status& status) {
 
 Status RedisTransaction::run_staged(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
   Staging staging;
+  staging.is_validated = !tenant_.map().latched();
   staging_ = &staging;
   Status status;
-  do {
-    staging.renewed = staging.heavy;
-    status = run_once(check, stop_bytes);
-  } while (is_too_large(status) && staging.heavy.size() > staging.renewed.size());
+  for (size_t least = renewed_bytes_first;;) {
+    status = run_once(check, stop_bytes, 0);
+    const size_t renewed = staging.renewed.size();
+    for (; least >= renewed_bytes_last && staging.renewed.size() == renewed; least /= 8)
+      for (const auto& [key, bytes] : staging.written_bytes)
+        if (bytes >= least) staging.renewed.insert(key);
+    if (!is_too_large(status) || staging.renewed.size() == renewed) break;
+    staging.written_bytes.clear();
+  }
   staging_ = nullptr;
   for (const Staging::Note& note : staging.notes) give_up(note);
   return status;
@@ -295,7 +306,8 @@ void RedisTransaction::give_up(const Staging::Note& note) {
     TRY(view.get(note_key, noted));
     if (!noted.found()) return {};
     view.forget_garbage(note.due_ms, note.target);
-    view.leave_garbage(server_.map().clock.unix_ms(), note.target, staged_part_bytes);
+    view.leave_garbage(server_.map().clock.unix_ms(), note.target, staged_part_bytes,
+                       CountedView::When::at_once);
     return {};
   }));
 }
@@ -304,7 +316,7 @@ Status RedisTransaction::run(FunctionRef<Status(Keys&)> check, size_t stop_bytes
   began_us_ = server_.map().clock.monotonic_us();
   // Reads go on where nothing can be written.
   if (writes_) TRY(server_.versions().prepare());
-  Status status = run_once(check, stop_bytes);
+  Status status = run_once(check, stop_bytes, elements_.size());
   if (is_too_large(status) && (must_be_one_ || elements_.size() <= 1))
     status = run_staged(check, stop_bytes);
   TRY(status);

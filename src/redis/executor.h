@@ -59,7 +59,8 @@ class RedisTransaction {
   void record();
   Status prefetch_subs(Keys& keys);
   bool add(const Element& element, bool always);
-  Status run_once(FunctionRef<Status(Keys&)> check, size_t stop_bytes);
+  // `counted`: as so many operations.
+  Status run_once(FunctionRef<Status(Keys&)> check, size_t stop_bytes, size_t counted);
   Status run_staged(FunctionRef<Status(Keys&)> check, size_t stop_bytes);
   // What was staged and is not used: the collector may have it now.
   void give_up(const Staging::Note& note);
@@ -80,6 +81,7 @@ class RedisTransaction {
   bool takes_keyspace_ = false;
   bool must_be_one_ = false;
   Staging* staging_ = nullptr;  // of the run, if it has any
+  size_t notes_kept_ = 0;       // of its notes, by runs before this one
   Bytes replies_;
   std::vector<size_t> ends_;
   // Of the last run, for its records. A command's time is its own and its share of what they all

@@ -60,6 +60,12 @@ Bytes flush_target(uint16_t slot) {
   return target;
 }
 
+Bytes staged_target(uint16_t slot, ByteView name, uint64_t version) {
+  Bytes target = life_target(slot, name, version);
+  target[0] = 'l';
+  return target;
+}
+
 Bytes life_target(uint16_t slot, ByteView name, uint64_t version) {
   const std::string ns = slot_text(slot);
   Bytes target = "s";
@@ -76,12 +82,13 @@ std::optional<RedisGarbage> decode_redis_garbage(ByteView target) {
     if (!slot || (target[0] == 'f' && !key->key.empty())) return std::nullopt;
     return RedisGarbage{target[0] == 'e' ? Kind::expiry : Kind::flush, *slot, key->key};
   }
-  if (!target.starts_with('s')) return std::nullopt;
+  if (!target.starts_with('s') && !target.starts_with('l')) return std::nullopt;
   const auto life = decode<KvrocksSubPrefix>(target.substr(1));
   if (!life) return std::nullopt;
   const auto slot = parse_slot(life->ns);
   if (!slot) return std::nullopt;
-  return RedisGarbage{Kind::life, *slot, life->key, life->version};
+  return RedisGarbage{target[0] == 's' ? Kind::life : Kind::staged, *slot, life->key,
+                      life->version};
 }
 
 // --- a key ---
@@ -197,7 +204,7 @@ Status Keys::read(Key& key) {
   key.now_ = *metadata;
   key.now_.encoding = 1;
   if (staging_ != nullptr && key.now_.type != RedisType::string &&
-      staging_->renewed.contains(key.stored_key_))
+      !lives_.contains(key.now_.version) && staging_->renewed.contains(key.stored_key_))
     TRY(renew(key, {}));
   return {};
 }
@@ -275,6 +282,7 @@ Bytes Keys::scores_prefix(const Key& key) const {
 }
 
 void Keys::put(const Key& key, ByteView stored_key, ByteView value, const Value& old) {
+  if (!staged_) return;  // it fails with that
   const int64_t before = view_.difference().bytes;
   view_.put(stored_key, value, old);
   if (staging_ != nullptr)
@@ -282,6 +290,7 @@ void Keys::put(const Key& key, ByteView stored_key, ByteView value, const Value&
 }
 
 void Keys::remove(const Key& key, ByteView stored_key, const Value& old) {
+  if (!staged_) return;
   const int64_t before = view_.difference().bytes;
   view_.remove(stored_key, old);
   if (staging_ != nullptr) stage(key, stored_key.size(), view_.difference().bytes - before);
@@ -374,13 +383,12 @@ uint64_t Keys::new_version() {
 void Keys::stage(const Key& key, size_t written_bytes, int64_t difference_bytes) {
   const auto found = lives_.find(key.now_.version);
   if (found == lives_.end()) {
-    key.written_bytes_ += written_bytes;
-    if (key.written_bytes_ >= heavy_bytes_min) staging_->heavy.emplace(key.stored_key_);
+    staging_->written_bytes[Bytes(key.stored_key_)] += written_bytes;
     return;
   }
   StagedLife& life = found->second;
   if (life.target.empty()) {
-    life.target = life_target(key.slot_, key.name_, key.now_.version);
+    life.target = staged_target(key.slot_, key.name_, key.now_.version);
     life.subs = sub_key(key, {});
     life.scores = scores_prefix(key);
   }
@@ -391,9 +399,12 @@ void Keys::stage(const Key& key, size_t written_bytes, int64_t difference_bytes)
 }
 
 Status Keys::commit_ahead() {
+  // Where reads are validated the new slot was seen to be empty, and must be so in the end.
+  if (has_new_slots_ && staging_->is_validated)
+    return Error{Code::too_large, "FLUSHDB and so much else", commit_too_large};
   const uint64_t due_ms = now_ms_ + staged_due_ms;
   const Bytes due_entry =
-      encode(KeyspaceDueKey{due_bucket(due_ms), keyspace_, DueJob::garbage, {}});
+      encode(KeyspaceDueKey{expire_bucket(due_ms), keyspace_, DueJob::expire, {}});
   std::vector<Bytes> notes;
   std::vector<ByteView> prefixes = {due_entry};
   notes.reserve(lives_.size());
@@ -402,7 +413,7 @@ Status Keys::commit_ahead() {
     prefixes.insert(prefixes.end(), {life.subs, life.scores});
     if (std::exchange(life.is_noted, true)) continue;
     const int64_t before = view_.difference().bytes;
-    view_.leave_garbage(due_ms, life.target, staged_part_bytes);
+    view_.leave_garbage(due_ms, life.target, staged_part_bytes, CountedView::When::at_once);
     difference_bytes_ += view_.difference().bytes - before;
     staging_->notes.push_back({due_ms, life.target});
     prefixes.push_back(
@@ -502,7 +513,7 @@ Status Keys::write(Key& key) {
 void Keys::touch(const Key& key) {
   if (watches_.empty()) return;
   if (const auto database = slots_.database_of(key.slot_))
-    watches_.touch(watched_key(keyspace_, *database, key.name_));
+    watches_.touch(watched_key(keyspace_, *database, key.name_), own_watch_);
 }
 
 Status Keys::finish() {
@@ -555,7 +566,7 @@ Status Keys::touch_all(uint32_t database, uint16_t next_slot) {
     const ByteView name = ByteView(watched).substr(prefix.size());
     TRY_ASSIGN(const Key* const key, open(database, name));
     TRY_ASSIGN(const Key* const next, open_in(next_slot, name));
-    if (key->exists() || next->exists()) watches_.touch(watched);
+    if (key->exists() || next->exists()) watches_.touch(watched, own_watch_);
   }
   return {};
 }

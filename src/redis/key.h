@@ -83,22 +83,24 @@ class Key {
   // to before there; empty: not known. Pops would else pass all that was popped before, each time.
   mutable Bytes scores_begin_;
   mutable Bytes scores_end_;
-  mutable size_t written_bytes_ = 0;  // of a life that was there before, while staging
 };
 
 class Keys {
  public:
   // `slots` is what the transaction's scope was made of. Who watches a key that changes is told.
-  // With `staging` new lives may be larger than a commit.
+  // With `staging` new lives may be larger than a commit. `own_watch`: of EXEC, which must not
+  // break what it watches itself, for it may have to start over.
   Keys(CountedView& view, KeyspaceId keyspace, Versions& versions, WatchTable& watches,
-       const DatabaseSlots& slots, uint64_t now_ms, Staging* staging = nullptr)
+       const DatabaseSlots& slots, uint64_t now_ms, Staging* staging = nullptr,
+       WatchFlag own_watch = nullptr)
       : view_(view),
         keyspace_(keyspace),
         versions_(versions),
         watches_(watches),
         slots_(slots),
         now_ms_(now_ms),
-        staging_(staging) {}
+        staging_(staging),
+        own_watch_(std::move(own_watch)) {}
   ~Keys();
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
@@ -160,6 +162,10 @@ class Keys {
   Status renew(Key& key, const SubRange& kept);
   // What `from` is, with its expiry. REQUIRES: from exists, and is another key.
   Status copy(const Key& from, Key& to);
+
+  // What became of the parts that were committed ahead. If that is an error it is the reason for
+  // whatever else fails.
+  const Status& staged() const { return staged_; }
 
   // Writes what changed: once, at the end.
   Status finish();
@@ -230,6 +236,7 @@ class Keys {
   size_t written_bytes_ = 0;              // to new lives, since the last part
   int64_t difference_bytes_ = 0;          // what they came to
   Status staged_;                         // what became of the parts
+  const WatchFlag own_watch_;             // may be null
   // Keys, what they are called and the nodes that lead to them.
   std::pmr::monotonic_buffer_resource memory_;
   std::pmr::unordered_map<StoredName, Key*, NameHash> keys_{&memory_};
@@ -241,12 +248,15 @@ constexpr double without_sign_of_zero(double score) { return score == 0 ? 0.0 : 
 // What a note of the collector is about. A slot is its length u8 and itself in decimal.
 //   | 'e' | slot | key |                             a key that expires
 //   | 'f' | slot |                                   all that is in the slot of a flushed database
+//   | 'l' | slot | key length u32 | key | version |  the records of a life that never began
 //   | 's' | slot | key length u32 | key | version |  the records of a life that has ended
+// In the order of letters those that are collected at once come first, as the collector needs it.
 Bytes expiry_target(uint16_t slot, ByteView name);
 Bytes flush_target(uint16_t slot);
+Bytes staged_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes life_target(uint16_t slot, ByteView name, uint64_t version);
 struct RedisGarbage {
-  enum class Kind : uint8_t { expiry, flush, life } kind;
+  enum class Kind : uint8_t { expiry, flush, staged, life } kind;
   uint16_t slot;
   ByteView name = {};
   uint64_t version = 0;

@@ -2,6 +2,8 @@
 // what changes meanwhile stays here too, and is told.
 #include <fmt/format.h>
 
+#include <map>
+
 #include "redis/alone_transaction.h"
 #include "redis/generic_handlers.h"
 #include "redis/number_text.h"
@@ -46,8 +48,9 @@ Result<Migration> parse(const AloneCall& call) {
   TRY_ASSIGN(const int64_t timeout_ms, call.integer(5));
   TRY_ASSIGN(migration.database, call.integer(4));
   constexpr int64_t timeout_ms_default = 1'000;
+  constexpr int64_t timeout_ms_max = 600'000;  // all clients of the loop wait
   migration.timeout_ms = static_cast<uint32_t>(
-      std::min<int64_t>(timeout_ms > 0 ? timeout_ms : timeout_ms_default, INT32_MAX));
+      std::min(timeout_ms > 0 ? timeout_ms : timeout_ms_default, timeout_ms_max));
   return migration;
 }
 
@@ -64,6 +67,34 @@ struct Sent {
   ByteView name;
   uint64_t ttl_ms;
   Bytes payload;
+};
+
+// Watches the keys, as a client could: what changes while they travel stays here.
+class Watched {
+ public:
+  Watched(AloneCall& call, const Migration& migration) : table_(call.server.watches()) {
+    for (const ByteView name : migration.names) {
+      const auto [watched, is_new] = all_.emplace(
+          name, One{watched_key(call.session.tenant->id(), call.session.database, name),
+                    std::make_shared<std::atomic<bool>>(false)});
+      if (is_new) table_.add(watched->second.key, watched->second.flag);
+    }
+  }
+  ~Watched() {
+    for (const auto& [name, one] : all_) table_.remove(one.key, one.flag);
+  }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+  bool has_changed(ByteView name) const { return *all_.at(name).flag; }
+
+ private:
+  struct One {
+    Bytes key;
+    WatchFlag flag;
+  };
+  WatchTable& table_;
+  std::map<ByteView, One> all_;
 };
 
 std::vector<NamedKey> named(const AloneCall& call, const Migration& migration, Access access) {
@@ -111,18 +142,23 @@ Bytes request_for(const Migration& migration, std::span<const Sent> keys) {
 }
 
 // Those that are as they were sent; says whether all of them were.
-Result<bool> remove_sent(AloneCall& alone, const Migration& migration, std::span<const Sent> keys) {
+Result<bool> remove_sent(AloneCall& alone, const Migration& migration, const Watched& watched,
+                         std::span<const Sent> keys) {
+  // The table knows what this process does, and where there are others the value tells.
+  const bool is_alone = alone.server.map().latched();
   bool unchanged = true;
   TRY(transact_alone(alone, named(alone, migration, Access::write), [&](Call& call) -> Status {
     unchanged = true;
     for (const Sent& sent : keys) {
       TRY_ASSIGN(Key* const key, call.keys.open(call.session.database, sent.name));
       if (!key->exists()) continue;
-      TRY_ASSIGN(const RdbValue value, read_value(call, *key));
-      if (write_rdb_payload(value) == sent.payload)
-        key->remove();
-      else
-        unchanged = false;
+      bool has_changed = watched.has_changed(sent.name);
+      if (!has_changed && !is_alone) {
+        TRY_ASSIGN(const RdbValue value, read_value(call, *key));
+        has_changed = write_rdb_payload(value) != sent.payload;
+      }
+      unchanged = unchanged && !has_changed;
+      if (!has_changed) key->remove();
     }
     return {};
   }));
@@ -175,6 +211,7 @@ Status find_migrated_keys(Args args, std::vector<size_t>& positions) {
 
 Status migrate(AloneCall& call) {
   TRY_ASSIGN(const Migration migration, parse(call));
+  const Watched watched(call, migration);
   TRY_ASSIGN(std::vector<Sent> keys, read_keys(call, migration));
   if (keys.empty()) {
     call.reply.simple("NOKEY");
@@ -191,7 +228,7 @@ Status migrate(AloneCall& call) {
   const Outcome outcome = outcome_of(*answer, migration, std::move(keys));
   bool unchanged = true;
   if (!migration.copies && !outcome.taken.empty()) {
-    TRY_ASSIGN(unchanged, remove_sent(call, migration, outcome.taken));
+    TRY_ASSIGN(unchanged, remove_sent(call, migration, watched, outcome.taken));
   }
   if (!outcome.error.empty()) return reply_with(outcome.error);
   if (!unchanged)

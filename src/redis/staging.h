@@ -10,6 +10,7 @@
 // (Keys::renew).
 #pragma once
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -18,9 +19,11 @@
 namespace trellis {
 
 struct Staging {
+  bool is_validated = false;             // what it reads, by its commit
   std::set<Bytes, std::less<>> renewed;  // records of keys that get a new life
-  std::set<Bytes, std::less<>> heavy;    // what should be in `renewed`, as far as is known
-  // Notes that were left: to be taken back, or to be due at once.
+  // To lives that were there before, by the record of the key.
+  std::map<Bytes, size_t> written_bytes;
+  // Notes that were left, and not taken back.
   struct Note {
     uint64_t due_ms;
     Bytes target;
@@ -28,8 +31,9 @@ struct Staging {
   std::vector<Note> notes;
 };
 
-// What is written to one key before it counts as heavy.
-constexpr size_t heavy_bytes_min = 64 * 1024;
+// What is written to a key before it is renewed: less and less, as long as that is not enough.
+constexpr size_t renewed_bytes_first = 64 * 1024;
+constexpr size_t renewed_bytes_last = 128;
 // One part; with the largest of values it is still one commit.
 constexpr size_t staged_part_bytes = 4 * 1024 * 1024;
 // When the collector may take what was staged, and how long a transaction may take at most: clocks

@@ -36,13 +36,14 @@ void WatchTable::remove(const Bytes& watched_key, const WatchFlag& flag) {
   if (found->second.empty()) in.watchers.erase(found);
 }
 
-void WatchTable::touch(ByteView watched_key) {
+void WatchTable::touch(ByteView watched_key, const WatchFlag& except) {
   if (count_ == 0) return;
   Shard& in = shard(watched_key);
   const std::lock_guard lock(in.mutex);
   const auto found = in.watchers.find(Bytes(watched_key));
   if (found == in.watchers.end()) return;
-  for (const WatchFlag& flag : found->second) *flag = true;
+  for (const WatchFlag& flag : found->second)
+    if (flag != except) *flag = true;
 }
 
 std::vector<Bytes> WatchTable::watched(ByteView prefix) {

@@ -23,8 +23,8 @@ class WatchTable {
   void add(const Bytes& watched_key, const WatchFlag& flag);
   void remove(const Bytes& watched_key, const WatchFlag& flag);
   bool empty() const { return count_ == 0; }
-  // The key changes: all who watch it are told. REQUIRES: its latch is held.
-  void touch(ByteView watched_key);
+  // The key changes: all who watch it are told, but for `except`. REQUIRES: its latch is held.
+  void touch(ByteView watched_key, const WatchFlag& except = nullptr);
   // Those that are watched and begin so.
   std::vector<Bytes> watched(ByteView prefix);
 

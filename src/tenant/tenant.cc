@@ -104,6 +104,7 @@ void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {
 Status CountedView::commit_ahead(std::vector<ByteView> prefixes, int64_t bytes) {
   ASSERT(tenant_ != nullptr);
   difference_.bytes -= bytes;
+  tenant_->note_at_once(first_at_once_ms_);
   return tenant_->commit_ahead(model_, view_, std::move(prefixes), bytes);
 }
 
@@ -237,6 +238,7 @@ Status Tenant::admit(const Caller& caller, Access access, uint32_t operations) {
     const std::lock_guard lock(mutex_);
     TRY(check_access(caller, access, state, keyspace_.name));
   }
+  if (operations == 0) return {};
   const uint64_t now_us = map_.clock.monotonic_us();
   if (const uint64_t wait_us = rate_.admit(now_us, operations); wait_us != 0)
     return Error{Code::exhausted,

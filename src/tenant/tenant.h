@@ -151,7 +151,7 @@ class Tenant {
   Result<Figures> figures();
 
   // Role, state and rate. Call it before each operation that only reads, with how many operations
-  // it is.
+  // it is; 0: one that was counted before.
   Status admit(const Caller& caller, Access access, uint32_t operations = 1);
 
   // A transaction that only reads, of one instant: admits and runs. The function may run several

@@ -245,9 +245,9 @@ class Admin(TrellisTest):
 
     def test_keys_migrate_to_redis_server(self):
         with self.server() as server:
-            self.migrate(self.client(server.resp))
+            self.migrate(server, self.client(server.resp))
 
-    def migrate(self, ours):
+    def migrate(self, server, ours):
         with RedisServer() as redis:
             other = self.client(f"{redis.host}:{redis.port}")
             to = (redis.host, str(redis.port))
@@ -276,6 +276,12 @@ class Admin(TrellisTest):
                              "^ERR Target instance replied with error: WRONGPASS")
         self.assertRegex(ours.say("MIGRATE", *to, "list", "0", "1000"), "^IOERR")
         self.assertEqual(ours.say("LLEN", "list"), 1000)
+        # To itself: if it can be taken while it travels it has changed.
+        host, port = server.resp.split(":")
+        for _ in range(5):
+            ours.say("SET", "self", "precious")
+            ours.say("MIGRATE", host, port, "self", "0", "300", "REPLACE")
+            self.assertEqual(ours.say("GET", "self"), "precious")
         self.assertEqual(ours.say("WAITAOF", "1", "0", "0"), [1, 0])
 
     def test_info_has_the_fields_of_redis_server(self):

@@ -13,8 +13,6 @@ namespace {
 
 class RedisDatabases : public RedisFixture {
  protected:
-  // Without latches a transaction may lose against others for ever.
-  static bool may_conflict() { return GetParam() == Way::expecting; }
   // Keys of all types, some of which expire.
   void fill(int keys) {
     for (int i = 0; i < keys; i++) {

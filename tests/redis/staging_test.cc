@@ -135,6 +135,56 @@ TEST_P(RedisStaging, ATransactionMaySeeWhatItStaged) {
   expect_only(4 * members + 4 + members + 1);
 }
 
+TEST_P(RedisStaging, ATransactionDoesNotBreakWhatItWatches) {
+  EXPECT_EQ(say("SADD set first"), ":1\r\n");
+  EXPECT_EQ(say("WATCH set"), "+OK\r\n");
+  say("MULTI");
+  EXPECT_EQ(say_many({"SADD", "set"}, 0, members, add_member), "+QUEUED\r\n");
+  EXPECT_EQ(say("EXEC"), fmt::format("*1\r\n:{}\r\n", members));
+  EXPECT_EQ(say("WATCH set"), "+OK\r\n");
+  const auto other = connect();
+  EXPECT_EQ(say(*other, "SREM set first"), ":1\r\n");
+  server_->leave(*other);
+  say("MULTI");
+  say("COPY set copied");
+  EXPECT_EQ(say("EXEC"), "*-1\r\n");
+  expect_only(members + 1);
+}
+
+// What was renewed once is not renewed again, and many small collections are renewed too.
+TEST_P(RedisStaging, ATransactionOfManyCommands) {
+  constexpr size_t keys = 300;
+  for (size_t i = 0; i < keys; i++) say(fmt::format("HSET hash{} field old", i));
+  EXPECT_EQ(say("SADD set first"), ":1\r\n");
+  say("MULTI");
+  for (size_t i = 0; i < 10; i++) {
+    say_many({"SADD", "set"}, i * 100, (i + 1) * 100, add_member);
+    say("DBSIZE");
+  }
+  for (size_t i = 0; i < keys; i++)
+    say_many({"HSET", "hash" + std::to_string(i)}, i * 12, (i + 1) * 12, add_pair);
+  EXPECT_TRUE(say("EXEC").starts_with("*320\r\n:100\r\n:301\r\n:100\r\n"));
+  EXPECT_EQ(number("SCARD set"), 1'001);
+  EXPECT_EQ(number("HLEN hash7"), 13);
+  EXPECT_LT(stored_figures(memory_, default_keyspace).value().bytes, 120 << 20);
+  expect_only(keys * 14 + 1'002);
+}
+
+TEST_P(RedisStaging, FlushedAndFilledAtOnce) {
+  EXPECT_EQ(say("SADD set first"), ":1\r\n");
+  say("MULTI");
+  say("FLUSHDB");
+  say_many({"SADD", "set"}, 0, members, add_member);
+  const Bytes reply = say("EXEC");
+  if (may_conflict()) {
+    EXPECT_EQ(reply, fmt::format("-{}\r\n", too_much_at_once));
+    expect_only(2);
+  } else {
+    EXPECT_EQ(reply, fmt::format("*2\r\n+OK\r\n:{}\r\n", members));
+    expect_only(members + 1);
+  }
+}
+
 TEST_P(RedisStaging, StringsThatNoCommitHoldsAreRefused) {
   Bytes large(15 * 1024 * 1024, 'x');
   const std::vector<ByteView> words = {"MSET", "a", large, "b", large, "c", large};
@@ -155,6 +205,11 @@ TEST_P(RedisStaging, WhatTheQuotaStopsIsGoneSoon) {
   EXPECT_EQ(say("EXISTS other"), ":0\r\n");
   EXPECT_GT(records(), 4 * members + 4);
   expect_exact();
+  clock_.advance_ms(2'000);
+  while (step()) {
+  }
+  EXPECT_EQ(records(), 4 * members + 4) << "which waits for no safe point";
+  EXPECT_TRUE(say_many({"SADD", "new"}, 0, members, add_member).starts_with("-OOM"));
   expect_only(4 * members + 4);
 }
 
