@@ -274,10 +274,13 @@ ScanLeaves::Slots::iterator ScanLeaves::erase(Shard& shard, Slots::iterator slot
   return shard.slots.erase(slot);
 }
 
+bool ScanLeaves::is_of_same(const Leaf& leaf, const Leaf& other) {
+  return redis_collection_of(leaf.begin) == redis_collection_of(other.begin);
+}
+
 // Of two neighbours.
 bool ScanLeaves::joins(const Leaf& leaf, const Leaf& next) {
-  return leaf.entries.size() + next.entries.size() <= leaf_bytes &&
-         redis_collection_of(leaf.begin) == redis_collection_of(next.begin);
+  return leaf.entries.size() + next.entries.size() <= leaf_bytes && is_of_same(leaf, next);
 }
 
 // Others may have put one that has some of it. Neighbours that are small become one with it, so
@@ -352,6 +355,32 @@ void ScanLeaves::written(ByteView collection, ByteView key, std::optional<ByteVi
   bytes_ -= leaf.bytes();
   leaf.replace(key, value);
   bytes_ += leaf.bytes();
+  if (leaf.entries.empty()) join_neighbour(shard, slot);
+}
+
+// A leaf without entries, so that whoever pops does not leave a row of them. REQUIRES: the latch of
+// the collection, exclusive.
+void ScanLeaves::join_neighbour(Shard& shard, Slots::iterator slot) {
+  const Leaf& leaf = *slot->second.leaf;
+  if (slot != shard.slots.begin()) {
+    Leaf& before = *std::prev(slot)->second.leaf;
+    if (before.end == leaf.begin && is_of_same(before, leaf)) {
+      bytes_ += leaf.end.size() - before.end.size();
+      before.end = leaf.end;
+      erase(shard, slot);
+      return;
+    }
+  }
+  const auto next = std::next(slot);
+  if (next == shard.slots.end() || next->first != leaf.end) return;
+  Leaf& behind = *next->second.leaf;
+  if (!is_of_same(leaf, behind)) return;
+  auto node = shard.slots.extract(next);
+  bytes_ += leaf.begin.size() - behind.begin.size();
+  behind.begin = leaf.begin;
+  node.key() = leaf.begin;
+  erase(shard, slot);
+  shard.slots.insert(std::move(node));
 }
 
 void ScanLeaves::doubt(ByteView collection, ByteView key) {

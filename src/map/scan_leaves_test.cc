@@ -80,7 +80,7 @@ TEST_F(ScanLeavesTest, ACollectionIsWhatSharesALife) {
 TEST_F(ScanLeavesTest, WhatWasScannedIsNotReadAgain) {
   const Bytes begin = member_key(0, 0, "");
   const Bytes end = prefix_end(begin);
-  const auto m = [](int i) { return member_key(0, 0, std::to_string(1000 + i)); };
+  const auto m = [](int i) { return member_key(0, 0, std::to_string(10'000 + i)); };
   const auto change = [&](std::optional<Bytes> put, std::optional<Bytes> removed) {
     ASSERT_TRUE(transact([&](View& view) -> Status {
       if (put) view.put(*put, "v");
@@ -119,6 +119,22 @@ TEST_F(ScanLeavesTest, WhatWasScannedIsNotReadAgain) {
   }
   EXPECT_LE(scans(), 6);
   EXPECT_EQ(seen({.begin = begin, .end = end}).size(), 300u - 199 - 1);
+  // Several in each transaction, over the ends of leaves.
+  scans();
+  for (int i = 0; i < 5'000; i++) change(m(i), std::nullopt);
+  for (int i = 0; i < 5'000; i += 40) {
+    for (const bool reverse : {false, true})
+      ASSERT_TRUE(transact([&](View& view) -> Status {
+        for (int j = 0; j < 20; j++) {
+          const Seen popped = scan(view, {.begin = begin, .end = end, .reverse = reverse}, 1);
+          const int expected = i / 2 + j;
+          EXPECT_EQ(popped.entries.at(0).first, m(reverse ? 4'999 - expected : expected));
+          view.remove(popped.entries[0].first);
+        }
+        return {};
+      }));
+  }
+  EXPECT_LE(scans(), 200);
   EXPECT_GT(transactor_.scan_leaves()->figures().hits, 190u);
 }
 

@@ -348,7 +348,7 @@ Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor v
   if (range.end_is_inclusive) end = prefix_end(end.substr(0, prefix.size() + sizeof(double)));
   const bool from_lowest = range.begin_score == -infinity && range.begin_member.empty();
   const bool from_highest = range.end_score == infinity && range.end_is_inclusive;
-  // Whole, so that it is known for one that may be remembered (map/scan_pages.h).
+  // Whole: then a leaf says that there is nothing before or behind it (map/scan_leaves.h).
   if (from_lowest) begin = prefix;
   if (from_highest) end = prefix_end(prefix);
   if (begin < key.scores_begin_) begin = key.scores_begin_;

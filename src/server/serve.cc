@@ -83,8 +83,13 @@ uint64_t disk_reserve_bytes(const Settings& settings, std::filesystem::path fold
                 : std::min(settings.disk_reserve_bytes, disk_bytes / 10);
 }
 
-// Of the memory for caches, what goes to records that transactions read; the rest is the engine's.
-size_t record_bytes(const Settings& settings) { return settings.cache_bytes / 4; }
+// Of the memory for caches, what goes to records that transactions read; the rest is the engine's,
+// which needs most of a little for its memtables and indexes.
+size_t record_bytes(const Settings& settings) {
+  constexpr size_t little = 1 << 30;
+  const size_t first = std::min<size_t>(settings.cache_bytes, little);
+  return first / 4 + (settings.cache_bytes - first) / 2;
+}
 // Much of that is left for the gaps of malloc: records are small, of all sizes, and come and go.
 size_t record_cache_bytes(const Settings& settings) { return record_bytes(settings) / 8 * 5; }
 
