@@ -383,6 +383,25 @@ void ScanLeaves::join_neighbour(Shard& shard, Slots::iterator slot) {
   shard.slots.insert(std::move(node));
 }
 
+void ScanLeaves::put_new(ByteView collection, FunctionRef<void(ScanVisitor)> entries) {
+  if (bytes_ >= bytes_max_ / 8 * 7) return;
+  auto leaf = std::make_shared<Leaf>();
+  bool is_all = true;
+  entries([&](ByteView key, ByteView value) {
+    is_all = leaf->entries.size() + key.size() + value.size() <= leaf_bytes;
+    if (is_all) leaf->append(key, value);
+    return is_all ? Visit::go_on : Visit::stop;
+  });
+  if (!is_all) return;
+  leaf->entries.shrink_to_fit();
+  leaf->places.shrink_to_fit();
+  leaf->begin = collection;
+  leaf->end = prefix_end(collection);
+  leaf->hash = hash_of(collection);
+  const size_t hash = leaf->hash;
+  put(hash, std::move(leaf));
+}
+
 void ScanLeaves::doubt(ByteView collection, ByteView key) {
   Shard& shard = this->shard(hash_of(collection));
   const std::unique_lock lock(shard.mutex);

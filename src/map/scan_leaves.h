@@ -34,6 +34,9 @@ class ScanLeaves {
   bool may_have(ByteView collection) const;
   // A record of it was written; absent: removed. REQUIRES: the latch, exclusive.
   void written(ByteView collection, ByteView key, std::optional<ByteView> value);
+  // All that a new collection has, which `entries` gives in order; if that is little. REQUIRES: the
+  // latch, exclusive, and that there is no leaf of it.
+  void put_new(ByteView collection, FunctionRef<void(ScanVisitor)> entries);
   // Nobody knows what became of it.
   void doubt(ByteView collection, ByteView key);
   // All of them, if some may be in it: for removals of whole intervals, which are rare.

@@ -138,6 +138,29 @@ TEST_F(ScanLeavesTest, WhatWasScannedIsNotReadAgain) {
   EXPECT_GT(transactor_.scan_leaves()->figures().hits, 190u);
 }
 
+TEST_F(ScanLeavesTest, NewCollectionsAreKeptAsTheyAreWritten) {
+  const Bytes begin = member_key(0, 0, "");
+  const Bytes end = prefix_end(begin);
+  ASSERT_TRUE(transact([&](View& view) -> Status {
+    view.put(member_key(0, 0, "a"), "1");
+    view.put(member_key(0, 0, "b"), "2");
+    view.remove(member_key(0, 0, "c"));
+    view.begins(begin);
+    return {};
+  }));
+  ASSERT_TRUE(transact([&](View& view) -> Status {
+    view.put(member_key(0, 0, "c"), "3");
+    return {};
+  }));
+  ASSERT_TRUE(transact([&](View& view) -> Status {
+    const Seen seen = scan(view, {.begin = begin, .end = end});
+    EXPECT_EQ(seen.entries.size(), 3u);
+    EXPECT_EQ(seen.resume, std::nullopt);
+    return {};
+  }));
+  EXPECT_EQ(engine_.scans_, 0);
+}
+
 TEST_F(ScanLeavesTest, AreBounded) {
   constexpr size_t value_bytes = 200;
   for (uint64_t i = 0; i < 20'000; i++) {

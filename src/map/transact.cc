@@ -380,6 +380,10 @@ void View::add(ByteView key, int64_t delta) {
     adds_.emplace(key, delta);
 }
 
+void View::begins(ByteView collection) {
+  if (caches_ != nullptr) begun_.emplace_back(collection);
+}
+
 // An add before a put or remove of the same key has no effect; one after it has.
 void View::forget_add(ByteView key) {
   if (adds_.empty()) return;
@@ -475,6 +479,14 @@ void View::settle_caches(bool committed) const {
       caches_->records.put_written(key, buffered.value);
     else
       caches_->records.forget(key);
+  }
+  if (!committed) return;
+  for (const Bytes& begun : begun_) {
+    caches_->leaves.put_new(begun, [&](ScanVisitor visit) {
+      for (auto point = points_.lower_bound(begun);
+           point != points_.end() && point->first.starts_with(begun); ++point)
+        if (point->second.value && visit(point->first, *point->second.value) == Visit::stop) return;
+    });
   }
 }
 

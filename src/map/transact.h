@@ -58,6 +58,10 @@ class View {
   // To a counter ('k') that this transaction does not read.
   void add(ByteView key, int64_t delta);
 
+  // Nothing was stored in this Redis collection (codec/redis_collection.h) before: it may be kept
+  // in memory as it is written. Only a hint, and only of what is true.
+  void begins(ByteView collection);
+
   // Commits what was written to keys with these prefixes now, ahead of the transaction and whatever
   // becomes of it: for what nobody else reads or writes before the transaction says where it is; so
   // what it reads of it is not validated. REQUIRES: no scan is under way, none of the keys was in a
@@ -132,6 +136,7 @@ class View {
   std::vector<Expectation> expectations_;
   std::set<Bytes, std::less<>> expected_keys_;
   size_t expected_bytes_ = 0;
+  std::vector<Bytes> begun_;
   std::set<Bytes, std::less<>> ahead_;  // prefixes of what was committed ahead
   Status violated_;
 };

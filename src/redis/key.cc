@@ -114,6 +114,7 @@ void Key::create(RedisType type, uint64_t version) {
   scores_begin_.clear();
   scores_end_.clear();
   exists_ = true;
+  is_new_life_ = true;
   now_.type = type;
   now_.version = version;
   if (type == RedisType::list) now_.head = now_.tail = redis_list_middle;
@@ -507,6 +508,12 @@ Status Keys::write(Key& key) {
   Bytes record;
   append_redis_metadata(record, key.now_);
   view_.put(key.stored_key_, record, key.stored_);
+  constexpr uint64_t few = 100;
+  if (key.is_new_life_ && key.now_.type != RedisType::string && key.now_.size <= few &&
+      staging_ == nullptr) {
+    view_.begins(sub_key(key, {}));
+    if (key.now_.type == RedisType::zset) view_.begins(scores_prefix(key));
+  }
   return {};
 }
 

@@ -78,6 +78,7 @@ class Key {
   RedisMetadata now_;
   Bytes text_;  // what now_.payload points to, once it was changed
   bool changed_ = false;
+  bool is_new_life_ = false;
   std::vector<Life> ended_;  // lives with records of their own
   // As far as this transaction has seen there are "z" records of this life only from here, and only
   // to before there; empty: not known. Pops would else pass all that was popped before, each time.

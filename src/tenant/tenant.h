@@ -55,6 +55,7 @@ class CountedView {
     return view_.scan(request, visit);
   }
 
+  void begins(ByteView collection) { view_.begins(collection); }
   void put(ByteView key, ByteView value, const Value& old);
   // What is written down so that much more can go. It counts as a note does, and is not held up by
   // the quota of bytes if nothing else is added.
