@@ -21,10 +21,9 @@ class RedisFixture : public TenantFixture {
   }
   void TearDown() override { stop(); }
 
-  // As a process that is killed: nothing but what is stored is known.
   void restart() {
     stop();
-    open();
+    open_anew();
     tokens_.emplace(map_, keyspaces_->changes());
     server_.emplace(*keyspaces_, *tokens_, RedisOptions());
     gc_.emplace(map_, keyspaces_->changes());

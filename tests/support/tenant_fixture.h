@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 
 #include "engine/faulty_engine.h"
 #include "engine/memory_engine.h"
@@ -29,6 +30,13 @@ class TenantFixture : public testing::TestWithParam<Way> {
     auto opened = Keyspaces::open(map_, options);
     ASSERT_OK(opened);
     keyspaces_ = std::move(*opened);
+  }
+
+  // As a process that is killed: nothing but what is stored is known.
+  void open_anew() {
+    keyspaces_.reset();
+    transactor_.emplace(memory_, clock_, transact_options_);
+    open();
   }
 
   Result<Keyspace> make(std::string name, std::string request_id = "") {
@@ -75,9 +83,10 @@ class TenantFixture : public testing::TestWithParam<Way> {
   MemoryEngine memory_;
   FakeClock clock_{start_ms};
   // With a cache that is always full.
-  Transactor transactor_{
-      memory_, clock_, {.way = GetParam(), .check_scope = true, .record_cache_bytes = 1 << 17}};
-  MapHandle map_{memory_, transactor_, clock_};
+  const TransactOptions transact_options_{
+      .way = GetParam(), .check_scope = true, .record_cache_bytes = 1 << 17};
+  std::optional<Transactor> transactor_{std::in_place, memory_, clock_, transact_options_};
+  MapHandle map_{memory_, *transactor_, clock_};
   std::unique_ptr<Keyspaces> keyspaces_;
 };
 
