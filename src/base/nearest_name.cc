@@ -37,7 +37,7 @@ std::string_view nearest_name(std::string_view given, std::span<const std::strin
   size_t edits_min = std::max<size_t>(1, given.size() / 3) + 1;
   for (const std::string& name : names) {
     // At least as many edits as they differ in length: whatever was given, the work is bounded.
-    const auto [shorter, longer] = std::minmax(name.size(), given.size());
+    const auto [shorter, longer] = std::minmax({name.size(), given.size()});
     if (longer - shorter >= edits_min) continue;
     if (const size_t edits = edits_between(given, name); edits < edits_min)
       nearest = name, edits_min = edits;
