@@ -214,15 +214,19 @@ class ScanLeaves::Scan {
 
   void emit(ByteView key, ByteView value) {
     const size_t size = key.size() + value.size();
-    if (page_.entries > 0 && bytes_ + size > request_.bytes_max) return stop();
+    if (page_.entries > 0 && bytes_ + size > request_.bytes_max) return stop_before(key);
     page_.entries++;
     bytes_ += size;
-    last_.assign(key);
-    if (visit_(key, value) == Visit::stop || page_.entries >= request_.entries_max) stop();
+    if (visit_(key, value) == Visit::stop || page_.entries >= request_.entries_max)
+      stop_behind(key);
   }
-  void stop() {
+  void stop_before(ByteView key) {
     is_stopped_ = true;
-    page_.resume = request_.reverse ? last_ : successor(last_);
+    page_.resume = request_.reverse ? successor(key) : Bytes(key);
+  }
+  void stop_behind(ByteView key) {
+    is_stopped_ = true;
+    page_.resume = request_.reverse ? Bytes(key) : successor(key);
   }
 
   ScanLeaves& leaves_;
@@ -234,7 +238,6 @@ class ScanLeaves::Scan {
   Bytes end_;
   ScanPage page_;
   size_t bytes_ = 0;
-  Bytes last_;
   bool is_stopped_ = false;
 };
 
