@@ -163,53 +163,36 @@ class ScanLeaves::Scan {
       asked.entries_max = std::max(asked.entries_max, leaf_entries);
       asked.bytes_max = std::max(asked.bytes_max, leaf_bytes);
     }
-    std::vector<std::pair<size_t, size_t>> sizes;  // of what is read, in its order
-    Bytes read;
+    Leaf read;  // in the order of the scan
     TRY_ASSIGN(const ScanPage page, engine_.scan(asked, [&](ByteView key, ByteView value) {
       if (!is_stopped_) emit(key, value);
-      if (keeps && read.size() > leaf_bytes_max) keeps = false;
-      if (keeps) {
-        sizes.emplace_back(key.size(), value.size());
-        read.append(key);
-        read.append(value);
-      }
-      const bool wants_more = keeps && sizes.size() < leaf_entries && read.size() < leaf_bytes;
+      if (keeps) read.append(key, value);
+      keeps = keeps && read.entries.size() <= leaf_bytes_max;
+      const bool wants_more =
+          keeps && read.size() < leaf_entries && read.entries.size() < leaf_bytes;
       return is_stopped_ && !wants_more ? Visit::stop : Visit::go_on;
     }));
     Bytes seen_begin(asked.begin);
     Bytes seen_end(asked.end);
     if (page.resume) (request_.reverse ? seen_begin : seen_end) = *page.resume;
-    if (keeps && read.size() <= leaf_bytes_max) keep(seen_begin, seen_end, read, sizes);
+    if (keeps) keep(seen_begin, seen_end, read);
     (request_.reverse ? end_ : begin_) =
         request_.reverse ? std::move(seen_begin) : std::move(seen_end);
     return {};
   }
 
-  void keep(const Bytes& begin, const Bytes& end, const Bytes& read,
-            const std::vector<std::pair<size_t, size_t>>& sizes) {
+  void keep(const Bytes& begin, const Bytes& end, const Leaf& read) {
     auto leaf = std::make_shared<Leaf>();
     leaf->begin = begin;
     leaf->end = end;
     leaf->hash = hash_;
-    leaf->entries.reserve(read.size() + sizes.size() * Leaf::head_bytes);
-    leaf->places.reserve(sizes.size());
-    size_t from = request_.reverse ? read.size() : 0;
-    const auto take = [&](const std::pair<size_t, size_t>& size) {
-      const ByteView both = ByteView(read).substr(from, size.first + size.second);
-      leaf->append(both.substr(0, size.first), both.substr(size.first));
-    };
-    if (request_.reverse) {
-      for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
-        from -= size->first + size->second;
-        take(*size);
-      }
-    } else {
-      for (const auto& size : sizes) {
-        take(size);
-        from += size.first + size.second;
-      }
+    leaf->entries.reserve(read.entries.size());
+    leaf->places.reserve(read.size());
+    for (size_t i = 0; i < read.size(); i++) {
+      const size_t at = request_.reverse ? read.size() - 1 - i : i;
+      leaf->append(read.key(at), read.value(at));
     }
-    leaves_.put(hash_, std::move(leaf));
+    leaves_.put(std::move(leaf));
   }
 
   void emit(ByteView key, ByteView value) {
@@ -288,7 +271,8 @@ bool ScanLeaves::joins(const Leaf& leaf, const Leaf& next) {
 
 // Others may have put one that has some of it. Neighbours that are small become one with it, so
 // that what was emptied leaf by leaf is passed at once.
-void ScanLeaves::put(size_t hash, std::shared_ptr<Leaf> leaf) {
+void ScanLeaves::put(std::shared_ptr<Leaf> leaf) {
+  const size_t hash = leaf->hash;
   Shard& shard = this->shard(hash);
   {
     const std::unique_lock lock(shard.mutex);
@@ -401,8 +385,7 @@ void ScanLeaves::put_new(ByteView collection, FunctionRef<void(ScanVisitor)> ent
   leaf->begin = collection;
   leaf->end = prefix_end(collection);
   leaf->hash = hash_of(collection);
-  const size_t hash = leaf->hash;
-  put(hash, std::move(leaf));
+  put(std::move(leaf));
 }
 
 void ScanLeaves::doubt(ByteView collection, ByteView key) {

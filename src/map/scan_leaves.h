@@ -80,7 +80,7 @@ class ScanLeaves {
   }
   Found find(Shard& shard, ByteView at, bool reverse);
   bool welcomes_new() { return bytes_ < bytes_max_ / 8 * 7 || asked_++ % 8 == 0; }
-  void put(size_t hash, std::shared_ptr<Leaf> leaf);
+  void put(std::shared_ptr<Leaf> leaf);
   static bool is_of_same(const Leaf& leaf, const Leaf& other);  // collection
   static bool joins(const Leaf& leaf, const Leaf& next);
   void join_neighbour(Shard& shard, Slots::iterator slot);

@@ -15,8 +15,8 @@ Result<std::string> ask_lines(const LinesAsked& asked) {
     const Event event = connection->wait();
     if (event == Event::written) continue;
     if (event != Event::input) break;
-    for (size_t end; lines < asked.lines; lines++) {
-      end = connection->input().find("\r\n");
+    for (; lines < asked.lines; lines++) {
+      const size_t end = connection->input().find("\r\n");
       if (end == ByteView::npos) break;
       answer += connection->input().substr(0, end + 2);
       connection->consume(end + 2);

@@ -151,10 +151,6 @@ constexpr Named syntaxes[] = {
     {"incrbyfloat", "key increment<double>"},
     {"info", "[section...]"},
     {"keys", "pattern"},
-    {"migrate",
-     "host port key_or_empty_string(key|<empty_string>) destination-db timeout [COPY] [REPLACE] "
-     "[authentication([AUTH password]|[AUTH2 username_password(username password)])] [KEYS "
-     "key...]"},
     {"latency|graph latency|history", "event"},
     {"latency|histogram", "[command...]"},
     {"latency|reset", "[event...]"},
@@ -171,6 +167,10 @@ constexpr Named syntaxes[] = {
     {"lrem", "key count element"},
     {"lset", "key index element"},
     {"memory|usage", "key [SAMPLES count]"},
+    {"migrate",
+     "host port key_or_empty_string(key|<empty_string>) destination-db timeout [COPY] [REPLACE] "
+     "[authentication([AUTH password]|[AUTH2 username_password(username password)])] [KEYS "
+     "key...]"},
     {"move", "key db"},
     {"mset msetnx", "key_value(key value)..."},
     {"pexpire", "key milliseconds [condition(NX|XX|GT|LT)]"},

@@ -124,9 +124,7 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
   const std::string ns = std::to_string(life.slot);
   const KvrocksSubPrefix prefix{.ns = ns, .key = life.name, .version = life.version};
   const Bytes subs = encode(RedisSubKey{tenant.id(), {.prefix = prefix, .sub = {}}});
-  const Bytes any_score =
-      encode(RedisScoreKey{tenant.id(), {.prefix = prefix, .score = 0, .member = {}}});
-  const Bytes scores = any_score.substr(0, any_score.size() - sizeof(double));
+  const Bytes scores = redis_scores_prefix(tenant.id(), life.slot, life.name, life.version);
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Scope scope = Scope::in(tenant.id());
   scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);

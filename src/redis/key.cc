@@ -45,6 +45,15 @@ Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot) {
   return prefix;
 }
 
+Bytes redis_scores_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version) {
+  const std::string ns = slot_text(slot);
+  // The prefix of all scores is that of any score without it.
+  Bytes any = encode(
+      RedisScoreKey{keyspace, {.prefix = prefix_of(ns, name, version), .score = 0, .member = {}}});
+  any.resize(any.size() - sizeof(double));
+  return any;
+}
+
 // --- notes ---
 
 Bytes expiry_target(uint16_t slot, ByteView name) {
@@ -277,9 +286,7 @@ Status Keys::get_subs(const Key& key, std::span<const ByteView> subs, std::span<
 }
 
 Bytes Keys::scores_prefix(const Key& key) const {
-  // The prefix of all scores is that of any score without it.
-  const Bytes any = score_key(key, 0, {});
-  return any.substr(0, any.size() - sizeof(double));
+  return redis_scores_prefix(keyspace_, key.slot_, key.name_, key.now_.version);
 }
 
 void Keys::put(const Key& key, ByteView stored_key, ByteView value, const Value& old) {
@@ -452,18 +459,19 @@ Status Keys::copy_records(ByteView from, Bytes begin, const Bytes& end, const Ke
   }
 }
 
-Status Keys::renew(Key& key, const SubRange& kept) {
-  const Bytes subs = sub_key(key, {});
-  const Bytes scores = scores_prefix(key);
-  const RedisMetadata was = key.now_;
-  key.create(was.type, new_version());
-  const uint64_t version = key.now_.version;
-  key.now_ = was;
-  key.now_.version = version;
+Status Keys::live_on(RedisMetadata was, const Bytes& subs, const Bytes& scores,
+                     const SubRange& kept, Key& to) {
+  to.create(was.type, new_version());
+  was.version = to.now_.version;
+  to.now_ = was;
   const Bytes end = kept.end.empty() ? prefix_end(subs) : subs + Bytes(kept.end);
-  TRY(copy_records(subs, subs + Bytes(kept.begin), end, key, sub_key(key, {})));
+  TRY(copy_records(subs, subs + Bytes(kept.begin), end, to, sub_key(to, {})));
   if (was.type != RedisType::zset) return {};
-  return copy_records(scores, scores, prefix_end(scores), key, scores_prefix(key));
+  return copy_records(scores, scores, prefix_end(scores), to, scores_prefix(to));
+}
+
+Status Keys::renew(Key& key, const SubRange& kept) {
+  return live_on(key.now_, sub_key(key, {}), scores_prefix(key), kept, key);
 }
 
 Status Keys::copy(const Key& from, Key& to) {
@@ -474,15 +482,7 @@ Status Keys::copy(const Key& from, Key& to) {
   }
   if (from.type() == RedisType::stream)
     return Error{Code::unsupported, "streams cannot be copied yet"};
-  to.create(from.type(), new_version());
-  const uint64_t version = to.now_.version;
-  to.now_ = from.now_;
-  to.now_.version = version;
-  const Bytes subs = sub_key(from, {});
-  TRY(copy_records(subs, subs, prefix_end(subs), to, sub_key(to, {})));
-  if (from.type() != RedisType::zset) return {};
-  const Bytes scores = scores_prefix(from);
-  return copy_records(scores, scores, prefix_end(scores), to, scores_prefix(to));
+  return live_on(from.now_, sub_key(from, {}), scores_prefix(from), {}, to);
 }
 
 // --- the end of a transaction ---

@@ -211,6 +211,9 @@ class Keys {
   // REQUIRES: staging_.
   void stage(const Key& key, size_t written_bytes, int64_t difference_bytes);
   Status commit_ahead();
+  // A new life of `to` as another was, whose records begin so, with those that are kept.
+  Status live_on(RedisMetadata was, const Bytes& subs, const Bytes& scores, const SubRange& kept,
+                 Key& to);
   // Of an interval of records that begin with `from`: they come to begin with `to`.
   Status copy_records(ByteView from, Bytes begin, const Bytes& end, const Key& key, ByteView to);
   Status scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
@@ -270,5 +273,7 @@ Result<int64_t> stored_count(const Value& counter);
 Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name);
 // What all records of a slot in one of the tables of codec/redis_keys.h start with.
 Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot);
+// What all "z" records of a life start with.
+Bytes redis_scores_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
 
 }  // namespace trellis
