@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "codec/stored_message.h"
 #include "codec/system_keys.h"
 #include "keyspace.pb.h"
 #include "tenant/keyspace_message.h"
-#include "tenant/stored_message.h"
 
 namespace trellis {
 namespace {

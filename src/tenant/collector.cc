@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "codec/keyspace_keys.h"
+#include "codec/stored_message.h"
 #include "keyspace.pb.h"
-#include "tenant/stored_message.h"
 
 namespace trellis {
 namespace {

@@ -6,9 +6,9 @@
 #include <array>
 
 #include "base/limits.h"
+#include "codec/stored_message.h"
 #include "keyspace.pb.h"
 #include "tenant/keyspace_message.h"
-#include "tenant/stored_message.h"
 
 namespace trellis {
 namespace {

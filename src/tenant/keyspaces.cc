@@ -9,11 +9,11 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "codec/stored_message.h"
 #include "codec/system_keys.h"
 #include "keyspace.pb.h"
 #include "tenant/gc.h"
 #include "tenant/sha256.h"
-#include "tenant/stored_message.h"
 
 namespace trellis {
 namespace {

@@ -10,11 +10,11 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "codec/stored_message.h"
 #include "codec/system_keys.h"
 #include "keyspace.pb.h"
 #include "tenant/keyspace_lookup.h"
 #include "tenant/sha256.h"
-#include "tenant/stored_message.h"
 
 namespace trellis {
 namespace {

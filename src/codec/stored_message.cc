@@ -1,4 +1,4 @@
-#include "tenant/stored_message.h"
+#include "codec/stored_message.h"
 
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>

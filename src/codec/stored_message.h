@@ -1,4 +1,4 @@
-// Messages of keyspace.proto as values of ours: | 01 | protobuf |, the same bytes each time.
+// Protobuf messages as values of ours: | 01 | protobuf |, the same bytes each time.
 #pragma once
 
 #include <google/protobuf/message_lite.h>
