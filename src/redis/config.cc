@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "redis/call.h"
@@ -16,13 +17,14 @@ namespace {
 enum class Kind : uint8_t {
   text,
   yes_no,
-  number,  // from min to max
-  hz,      // likewise, and then brought into 1 to 500
-  bytes,   // 100, 1k (1000), 1kb (1024), 2mb, 3gb
-  word,    // one of words
-  flags,   // some of words
-  save,    // pairs of seconds and changes
-  events,  // letters
+  number,     // from min to max
+  hz,         // likewise, and then brought into 1 to 500
+  bytes,      // 100, 1k (1000), 1kb (1024), 2mb, 3gb: up to 2^63 - 1
+  any_bytes,  // the same, up to 2^64 - 1
+  word,       // one of words
+  flags,      // some of words
+  save,       // pairs of seconds and changes
+  events,     // letters
   percentiles,
   fixed,      // no client may change it
   of_server,  // nor this, which a setting of ours decides: words names its flag
@@ -46,7 +48,7 @@ constexpr Setting settings[] = {
     {"acllog-max-len", "128", Kind::number, {}, 0, INT64_MAX},
     {"active-defrag-cycle-max", "25", Kind::number, {}, 1, 99},
     {"active-defrag-cycle-min", "1", Kind::number, {}, 1, 99},
-    {"active-defrag-ignore-bytes", "104857600", Kind::bytes},
+    {"active-defrag-ignore-bytes", "104857600", Kind::bytes, {}, 1},
     {"active-defrag-max-scan-fields", "1000", Kind::number, {}, 1, INT64_MAX},
     {"active-defrag-threshold-lower", "10", Kind::number},
     {"active-defrag-threshold-upper", "100", Kind::number, {}, 0, 1000},
@@ -83,7 +85,7 @@ constexpr Setting settings[] = {
     {"cluster-announce-tls-port", "0", Kind::number, {}, 0, 65535},
     {"cluster-config-file", "nodes.conf", Kind::fixed},
     {"cluster-enabled", "no", Kind::fixed},
-    {"cluster-link-sendbuf-limit", "0", Kind::bytes},
+    {"cluster-link-sendbuf-limit", "0", Kind::any_bytes},
     {"cluster-migration-barrier", "1", Kind::number},
     {"cluster-node-timeout", "15000", Kind::number, {}, 0, INT64_MAX},
     {"cluster-port", "0", Kind::fixed},
@@ -139,7 +141,7 @@ constexpr Setting settings[] = {
     {"masterauth", "", Kind::of_server},
     {"masteruser", "", Kind::of_server},
     {"maxclients", "10000", Kind::of_server, "--resp-clients-max"},
-    {"maxmemory", "0", Kind::bytes},
+    {"maxmemory", "0", Kind::any_bytes},
     {"maxmemory-clients", "0", Kind::of_server, "--resp-memory-bytes"},
     {"maxmemory-eviction-tenacity", "10", Kind::number, {}, 0, 100},
     {"maxmemory-policy", "noeviction", Kind::word,
@@ -169,7 +171,7 @@ constexpr Setting settings[] = {
     {"rdb-save-incremental-fsync", "yes", Kind::yes_no},
     {"rdbchecksum", "yes", Kind::yes_no},
     {"rdbcompression", "yes", Kind::yes_no},
-    {"repl-backlog-size", "1048576", Kind::bytes},
+    {"repl-backlog-size", "1048576", Kind::bytes, {}, 1},
     {"repl-backlog-ttl", "3600", Kind::number, {}, 0, INT64_MAX},
     {"repl-disable-tcp-nodelay", "no", Kind::yes_no},
     {"repl-diskless-load", "disabled", Kind::word, "disabled, on-empty-db, swapdb"},
@@ -257,20 +259,24 @@ const Setting* find_setting(std::string_view name) {
   return found->alias_of.empty() ? found : find_setting(found->alias_of);
 }
 
-std::optional<int64_t> parse_bytes(ByteView text) {
+// As Redis reads them: too many digits are the largest number, and what a unit makes of it may
+// wrap.
+std::optional<uint64_t> parse_bytes(ByteView text) {
   struct Unit {
     std::string_view name;
-    int64_t bytes;
+    uint64_t bytes;
   };
   constexpr Unit units[] = {
       {"", 1},          {"b", 1},        {"k", 1'000},         {"kb", 1 << 10},
       {"m", 1'000'000}, {"mb", 1 << 20}, {"g", 1'000'000'000}, {"gb", 1 << 30},
   };
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const auto number = parse_integer(text.substr(0, digits));
+  if (digits == 0) return std::nullopt;
+  uint64_t number = 0;
+  if (std::from_chars(text.data(), text.data() + digits, number).ec != std::errc())
+    number = UINT64_MAX;
   for (const Unit& unit : units)
-    if (number && equals_word(text.substr(digits), unit.name) && *number <= INT64_MAX / unit.bytes)
-      return *number * unit.bytes;
+    if (equals_word(text.substr(digits), unit.name)) return number * unit.bytes;
   return std::nullopt;
 }
 
@@ -359,9 +365,14 @@ Result<std::string> checked(const Setting& setting, std::string_view name, ByteV
       if (setting.kind == Kind::hz) return std::to_string(std::clamp<int64_t>(*number, 1, 500));
       return std::string(text);
     }
-    case Kind::bytes: {
+    case Kind::bytes:
+    case Kind::any_bytes: {
       const auto bytes = parse_bytes(text);
       if (!bytes) return wrong("argument must be a memory value");
+      if (setting.kind == Kind::bytes &&
+          (*bytes < static_cast<uint64_t>(setting.min) || *bytes > INT64_MAX))
+        return wrong(
+            fmt::format("argument must be between {} and {} inclusive", setting.min, INT64_MAX));
       return std::to_string(*bytes);
     }
     case Kind::word:
