@@ -155,8 +155,8 @@ struct Directory::Lookup {
 };
 
 Directory::Directory(MetaReader& reader, Bytes first_home)
-    : reader_(reader),
-      first_{first_range_id, Bytes(), Bytes(map_key_max), 0, std::move(first_home), 0} {}
+    : reader_(reader), first_{first_range_id,        Bytes(), Bytes(map_key_max), 0,
+                              std::move(first_home), 0} {}
 
 Result<MetaRead> Directory::read(Lookup& lookup, const RangeDescriptor& from,
                                  std::span<const MetaScan> scans) {
@@ -175,7 +175,7 @@ Status Directory::look_in_meta1(Lookup& lookup) {
 Result<RangeDescriptor> Directory::meta2_range_at(Lookup& lookup, ByteView position) {
   const RangeDescriptor* range = lookup.newest(position, Side::at);
   if (range == nullptr) {
-    const MetaScan scans[] = {scan_for(position, Side::at, 2)};
+    const MetaScan scans[] = {scan_for(position, Side::at, 1 + directory_prefetch)};
     TRY_ASSIGN(const MetaRead answer, read(lookup, first_, scans));
     TRY(lookup.take(answer.records[0]));
     range = lookup.newest(position, Side::at);
@@ -191,14 +191,15 @@ Status Directory::look(Lookup& lookup, const RangeDescriptor* meta2_range) {
   for (unsigned hop = 0; hop < hops_max; hop++) {
     const bool first = from.generation == 0;
     std::vector<MetaScan> scans{scan};
-    // The range of meta2 that is next, and the one after it, should the record straddle.
-    if (first) scans.push_back(scan_for(scan.begin, Side::at, 2));
+    // The ranges of meta2 that may be next: more than one, should the record straddle.
+    if (first) scans.push_back(scan_for(scan.begin, Side::at, 1 + directory_prefetch));
     TRY_ASSIGN(const MetaRead answer, read(lookup, from, scans));
-    if (first) TRY(lookup.take(answer.records[1]));
     if (!answer.records[0].empty()) {
       TRY(lookup.take(answer.records[0]));
+      if (first) discard(lookup.take(answer.records[1]));  // only to be remembered
       return lookup.finish();
     }
+    if (first) TRY(lookup.take(answer.records[1]));
     if (answer.range.end >= meta2_end) return hole_at(lookup.address);
     if (answer.range.holds(scan.begin))
       scan.begin = answer.range.end;  // the record straddles

@@ -84,10 +84,10 @@ class RangeCache {
   // False if something that overlaps is as new or newer: then that stays.
   bool insert(const RangeDescriptor& range);
 
-  // `failed` was asked and is not what its descriptor says; `replacements` are what it said instead.
-  // Removes `failed`, if it is still there, and nothing else; replacements go by the rule of insert.
-  // All of that is seen at once. Code::corrupt if what failed is among the replacements: going on
-  // would never end.
+  // `failed` was asked and is not what its descriptor says; `replacements` are what it said
+  // instead. Removes `failed`, if it is still there, and nothing else; replacements go by the rule
+  // of insert. All of that is seen at once. Code::corrupt if what failed is among the replacements:
+  // going on would never end.
   Status evict(const RangeRef& failed, std::span<const RangeDescriptor> replacements = {});
 
   RangeCacheFigures figures() const;
