@@ -71,6 +71,7 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> before,
   double reads = 0;
   double writes = 0;
   uint64_t counted_ms = before.empty() ? 0 : ~0ull;
+  uint64_t changed_us = 0;
   for (const RangeDescriptor& range : before) {
     const auto at = by_start_.find(range.start);
     if (at == by_start_.end()) continue;
@@ -81,6 +82,7 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> before,
     reads += entry.reads_per_s;
     writes += entry.writes_per_s;
     counted_ms = std::min(counted_ms, entry.counted_ms);
+    changed_us = std::max(changed_us, entry.changed_us);
     by_id_.erase(entry.range.id.value);
     by_start_.erase(at);
   }
@@ -91,8 +93,12 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> before,
     entry->keys = keys / parts;
     entry->reads_per_s = reads / static_cast<double>(parts);
     entry->writes_per_s = writes / static_cast<double>(parts);
-    // What was counted together is known of the whole; a part has to be counted again.
-    if (parts == 1 && counted_ms != ~0ull) entry->counted_ms = counted_ms;
+    // What was counted apart is known of the whole, and a whole is as old as its parts; what was
+    // cut has to be counted, and to rest.
+    if (parts == 1 && !before.empty() && counted_ms != ~0ull) {
+      entry->counted_ms = counted_ms;
+      entry->changed_us = changed_us;
+    }
     by_start_[range.start] = entry;
     by_id_[range.id.value] = entry;
   }

@@ -32,7 +32,7 @@ struct RangeFigures {
   uint64_t bytes = 0;
   uint64_t keys = 0;
   uint64_t counted_ms = 0;     // unix; 0: never counted
-  uint64_t changed_us = 0;     // when it became what it is: split, merged or found
+  uint64_t changed_us = 0;     // when it was cut or found
   uint64_t busy_since_us = 0;  // over the threshold since; 0: it is not
   uint64_t looked_at_us = 0;   // counted, or found to have no place to cut
   bool has_news = false;       // traffic or other figures since the last take_news

@@ -203,14 +203,18 @@ Result<RangeDescriptor> EmbeddedHome::merge(const RangeDescriptor& left,
   return whole;
 }
 
-Status EmbeddedHome::walk(const RangeDescriptor& range, ScanVisitor visit) {
+Status EmbeddedHome::walk(const RangeDescriptor& range, ScanVisitor visit,
+                          FunctionRef<Visit()> between) {
   AddressWalk walk(engine_, range.start, range.end);
   bool stopped = false;
   const auto look = [&](ByteView key, ByteView value) {
     stopped = visit(key, value) == Visit::stop;
     return stopped ? Visit::stop : Visit::go_on;
   };
-  while (!walk.done() && !stopped) TRY(walk.next(look));
+  while (!walk.done() && !stopped) {
+    TRY(walk.next(look));
+    stopped = stopped || between() == Visit::stop;
+  }
   return {};
 }
 

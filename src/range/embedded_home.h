@@ -32,7 +32,8 @@ class EmbeddedHome final : public RangeHome {
   Result<std::pair<RangeDescriptor, RangeDescriptor>> split(const SplitRequest& request) override;
   Result<RangeDescriptor> merge(const RangeDescriptor& left, const RangeDescriptor& right,
                                 std::string_view reason) override;
-  Status walk(const RangeDescriptor& range, ScanVisitor visit) override;
+  Status walk(const RangeDescriptor& range, ScanVisitor visit,
+              FunctionRef<Visit()> between) override;
 
   // From the range that holds the address on.
   Status for_each_from(ByteView address, FunctionRef<Visit(const RangeDescriptor&)> visit);

@@ -41,8 +41,10 @@ class RangeHome {
                                         std::string_view reason) = 0;
 
   // Every stored entry of the range, by its plain key, once each, in no promised order. An entry
-  // that is written meanwhile may be seen or not.
-  virtual Status walk(const RangeDescriptor& range, ScanVisitor visit) = 0;
+  // that is written meanwhile may be seen or not. `between` is called now and then, outside of
+  // every read: it may take its time, and ends the walk with a stop.
+  virtual Status walk(const RangeDescriptor& range, ScanVisitor visit,
+                      FunctionRef<Visit()> between) = 0;
 };
 
 }  // namespace trellis
