@@ -109,7 +109,7 @@ TEST_F(SettingsTest, Defaults) {
                 "archive-retention = \"7d\"  # default\n"
                 "gc-life-time = \"1m\"  # default\n"
                 "range-bytes-max = \"64MiB\"  # default\n"
-                "range-load-max = 25000  # default\n"
+                "range-load-max = \"25000\"  # default\n"
                 "range-samples-retention = \"1d\"  # default\n"
                 "range-averages-retention = \"30d\"  # default\n"
                 "log-level = \"info\"  # default\n"

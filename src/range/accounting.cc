@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "codec/address.h"
 #include "codec/counter_value.h"
@@ -39,11 +40,10 @@ struct RangeAccounting::Entry {
   uint64_t counted_ms = 0;
   uint64_t changed_us;
   uint64_t busy_since_us = 0;
-  uint64_t looked_at_us = 0;
+  uint64_t uncuttable_us = 0;
   std::unique_ptr<LoadSplit> split;  // while it is busy
 
-  void record(ByteView address) {
-    has_news.store(true, std::memory_order_relaxed);
+  void gather(ByteView address) {
     if (!gathers.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(mutex);
     if (split) split->record(address);
@@ -114,21 +114,25 @@ void RangeAccounting::set_size(RangeId range, uint64_t bytes, uint64_t keys, uin
   entry->counted_ms = counted_ms;
 }
 
-void RangeAccounting::set_looked_at(RangeId range, uint64_t now_us) {
+void RangeAccounting::set_uncuttable(RangeId range, uint64_t now_us) {
   const auto entry = entry_of(range);
   if (!entry) return;
   const std::lock_guard lock(entry->mutex);
-  entry->looked_at_us = now_us;
+  entry->uncuttable_us = now_us;
 }
 
 void RangeAccounting::sampled(std::span<const Bytes> reads, const WriteSet& writes) {
   thread_local Bytes address;
   const std::shared_lock lock(mutex_);
   std::shared_ptr<Entry> entry;  // neighbours are likely
+  bool gathered = false;
   const auto look = [&](ByteView key) -> Entry* {
     if (is_counter_key(key) || !address_into(address, key)) return nullptr;
     if (!entry || !entry->range.holds(address)) entry = entry_at(address);
-    if (entry) entry->record(address);
+    if (!entry) return nullptr;
+    entry->has_news.store(true, std::memory_order_relaxed);
+    // One place of each transaction will do: those of a long pipeline are alike, and cost.
+    if (!std::exchange(gathered, true)) entry->gather(address);
     return entry.get();
   };
   for (const Bytes& key : reads)
@@ -190,7 +194,7 @@ RangeFigures RangeAccounting::figures_of(const Entry& entry) {
           .counted_ms = entry.counted_ms,
           .changed_us = entry.changed_us,
           .busy_since_us = entry.busy_since_us,
-          .looked_at_us = entry.looked_at_us,
+          .uncuttable_us = entry.uncuttable_us,
           .has_news = entry.has_news};
 }
 

@@ -34,7 +34,7 @@ struct RangeFigures {
   uint64_t counted_ms = 0;     // unix; 0: never counted
   uint64_t changed_us = 0;     // when it was cut or found
   uint64_t busy_since_us = 0;  // over the threshold since; 0: it is not
-  uint64_t looked_at_us = 0;   // counted, or found to have no place to cut
+  uint64_t uncuttable_us = 0;   // found to be large, without a place to cut; 0: never
   bool has_news = false;       // traffic or other figures since the last take_news
 };
 
@@ -47,7 +47,7 @@ class RangeAccounting {
                uint64_t now_us);
   // As counted, or as stored when the server stopped last.
   void set_size(RangeId range, uint64_t bytes, uint64_t keys, uint64_t counted_ms);
-  void set_looked_at(RangeId range, uint64_t now_us);
+  void set_uncuttable(RangeId range, uint64_t now_us);
 
   // Keys read and written by one transaction out of `weight`.
   void sampled(std::span<const Bytes> reads, const WriteSet& writes);

@@ -1,8 +1,27 @@
 #include "range/embedded_ranges.h"
 
 #include "codec/meta_keys.h"
+#include "codec/system_keys.h"
 
 namespace trellis {
+namespace {
+
+// The one node of this store: the one that told of itself before, or a new one.
+Result<NodeId> own_node(Engine& engine) {
+  std::optional<NodeId> known;
+  const Bytes begin = encode(NodeStatusKey{{}});
+  const auto visit = [&](ByteView key, ByteView) {
+    if (const auto status = decode<NodeStatusKey>(key)) known = status->node;
+    return Visit::stop;
+  };
+  TRY(engine.scan({.begin = begin, .end = encode(NodeStatusKey{{~0u}}), .entries_max = 1}, visit));
+  if (known) return *known;
+  IdGenerator ids(engine, SystemKey::node_id_generator);
+  TRY_ASSIGN(const uint64_t id, ids.next());
+  return NodeId{static_cast<uint32_t>(id)};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<EmbeddedRanges>> EmbeddedRanges::open(Engine& engine, Clock& clock,
                                                              RangeAccounting& accounting,
@@ -10,12 +29,14 @@ Result<std::unique_ptr<EmbeddedRanges>> EmbeddedRanges::open(Engine& engine, Clo
   std::unique_ptr<EmbeddedRanges> ranges(new EmbeddedRanges(engine));
   ranges->cache_ = std::make_unique<RangeCache>(ranges->directory_, options.cache_bytes_max);
   TRY_ASSIGN(ranges->home_,
-             EmbeddedHome::open(
-                 engine, clock,
-                 {.next_id = [last = std::make_shared<std::atomic<uint64_t>>(clock.unix_ms())]()
-                      -> Result<RangeId> { return RangeId{++*last}; },
-                  .durability = options.durability}));
+             EmbeddedHome::open(engine, clock,
+                                {.next_id = [ids = &ranges->range_ids_]() -> Result<RangeId> {
+                                   TRY_ASSIGN(const uint64_t id, ids->next());
+                                   return RangeId{id};
+                                 },
+                                 .durability = options.durability}));
   RangeCache* const cache = ranges->cache_.get();
+  TRY_ASSIGN(options.keeper.node, own_node(engine));
   options.keeper.changed = [cache](const RangeDescriptor& range) { cache->insert(range); };
   ranges->keeper_ = std::make_unique<RangeKeeper>(engine, clock, *ranges->home_, accounting,
                                                   std::move(options.keeper));
@@ -40,6 +61,16 @@ Result<std::unique_ptr<EmbeddedRanges>> EmbeddedRanges::open(Engine& engine, Clo
 void EmbeddedRanges::stop() {
   jobs_->stop();
   keeper_->stop();
+}
+
+Result<RebuildReport> EmbeddedRanges::rebuild() {
+  TRY_ASSIGN(const RebuildReport report, rebuild_directory(*home_, engine_));
+  TRY(home_->for_each([&](const RangeDescriptor& range) {
+    if (const RangeRef cached = cache_->get(range.start); cached && cached.descriptor() != range)
+      discard(cache_->evict(cached, {&range, 1}));  // as it is now is what was asked for
+    return Visit::go_on;
+  }));
+  return report;
 }
 
 Result<LookupStep> EmbeddedRanges::step(std::string_view level, Bytes record, ByteView address) {

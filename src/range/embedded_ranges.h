@@ -5,9 +5,11 @@
 
 #include "range/directory.h"
 #include "range/embedded_home.h"
+#include "range/id_generator.h"
 #include "range/range_cache.h"
 #include "range/range_jobs.h"
 #include "range/range_keeper.h"
+#include "range/verify.h"
 
 namespace trellis {
 
@@ -40,13 +42,24 @@ class EmbeddedRanges {
   RangeJobs& jobs() { return *jobs_; }
   RangeCache& cache() { return *cache_; }
 
+  // Whether the directory says what the ranges are.
+  Result<VerifyReport> verify() { return verify_directory(*home_, engine_); }
+  // Makes it so, and forgets what is cached of it.
+  Result<RebuildReport> rebuild();
+
   // The way to the range of an address, which is the last step's.
   Result<std::vector<LookupStep>> lookup(ByteView address);
 
  private:
-  explicit EmbeddedRanges(Engine& engine) : reader_(engine), directory_(reader_) {}
+  explicit EmbeddedRanges(Engine& engine)
+      : engine_(engine),
+        range_ids_(engine, SystemKey::range_id_generator, first_range_id.value),
+        reader_(engine),
+        directory_(reader_) {}
   Result<LookupStep> step(std::string_view level, Bytes record, ByteView address);
 
+  Engine& engine_;
+  IdGenerator range_ids_;
   EngineMetaReader reader_;
   Directory directory_;
   std::unique_ptr<RangeCache> cache_;

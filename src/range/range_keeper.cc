@@ -139,7 +139,7 @@ void RangeKeeper::plan_sizes(const Window& window, std::vector<RangeAction>& act
     if (counts == counts_per_round) return;
     const bool over = figures.bytes > options_.range_bytes_max;
     const bool rested =
-        figures.looked_at_us == 0 || window.now_us - figures.looked_at_us >= rest_us;
+        figures.uncuttable_us == 0 || window.now_us - figures.uncuttable_us >= rest_us;
     if (figures.counted_ms != 0 && !(over && rested)) continue;
     counts++;
     actions.push_back(
@@ -271,10 +271,10 @@ Status RangeKeeper::count_and_cut(const RangeAction& action) {
   };
   TRY(home_.walk(range, visit, between));
   if (stopping_) return {};
-  accounting_.set_looked_at(range.id, clock_.monotonic_us());
   set_counted({range, split.bytes(), split.keys()});
   if (split.bytes() <= options_.range_bytes_max) return {};
   const std::vector<Bytes> cuts = split.cuts(range, options_.range_bytes_max / 2);
+  if (cuts.empty()) accounting_.set_uncuttable(range.id, clock_.monotonic_us());
   const std::string reason =
       fmt::format("size: {} in {} keys, over {}: {} parts", size_text(split.bytes()), split.keys(),
                   size_text(options_.range_bytes_max), cuts.size() + 1);

@@ -244,6 +244,36 @@ Result<HttpResponse> set_keeper(const RestContext& context, const HttpRequest& r
   return json_answer(json::object{{"paused", paused->get_bool()}});
 }
 
+json::array findings_json(const std::vector<RangeFinding>& findings) {
+  json::array out;
+  for (const RangeFinding& finding : findings) {
+    if (out.size() == range_entries_max) break;
+    out.push_back(json::object{{"kind", to_string(finding.kind)}, {"text", finding.text}});
+  }
+  return out;
+}
+
+json::object verification_json(const VerifyReport& report) {
+  return {{"ranges", report.ranges},
+          {"records", report.records},
+          {"of_ranges", findings_json(report.of_ranges)},
+          {"of_directory", findings_json(report.of_directory)}};
+}
+
+Result<HttpResponse> verify_ranges(const RestContext& context, const HttpRequest& request) {
+  TRY(identify_server_admin(context, request));
+  TRY(check_query(request, {}));
+  TRY_ASSIGN(const VerifyReport report, context.ranges.verify());
+  return json_answer(verification_json(report));
+}
+
+Result<HttpResponse> rebuild_ranges(const RestContext& context, const HttpRequest& request) {
+  TRY(identify_server_admin(context, request));
+  TRY(check_query(request, {}));
+  TRY_ASSIGN(const RebuildReport report, context.ranges.rebuild());
+  return json_answer(json::object{{"written", report.written}, {"removed", report.removed}});
+}
+
 // --- jobs ---
 
 json::object job_json(const RangeJobStatus& job) {
@@ -340,6 +370,8 @@ void add_range_routes(const RestContext& context, std::vector<Route>& routes) {
       {post, "/v1/ranges/split", split_range, range_body_bytes_max},
       {post, "/v1/ranges/merge", merge_range, range_body_bytes_max},
       {post, "/v1/ranges/keeper", set_keeper, range_body_bytes_max},
+      {post, "/v1/ranges/verify", verify_ranges},
+      {post, "/v1/ranges/rebuild", rebuild_ranges},
       {get, "/v1/ranges/jobs", get_jobs},
       {post, "/v1/ranges/jobs", start_job, range_body_bytes_max},
       {get, "/v1/ranges/jobs/{job}", get_job},
