@@ -26,7 +26,7 @@ struct RangeArguments {
 };
 
 std::string bound_at(const json::object& range, std::string_view name) {
-  return shortened_text(terminal_text(text_at(range, name)), bound_columns_max);
+  return shortened_text(terminal_line(text_at(range, name)), bound_columns_max);
 }
 
 std::string rate_text(double per_second) { return fmt::format("{:.0f}", per_second); }
@@ -83,9 +83,9 @@ std::vector<std::pair<std::string, std::string>> range_lines(const json::object&
   std::vector<std::pair<std::string, std::string>> lines = {
       {"range", std::to_string(number_at(range, "id").value_or(0))},
       {"start", fmt::format("{}  {}", text_at(range, "start"),
-                            terminal_text(text_at(range, "start_pretty")))},
+                            terminal_line(text_at(range, "start_pretty")))},
       {"end",
-       fmt::format("{}  {}", text_at(range, "end"), terminal_text(text_at(range, "end_pretty")))},
+       fmt::format("{}  {}", text_at(range, "end"), terminal_line(text_at(range, "end_pretty")))},
       {"generation", std::to_string(number_at(range, "generation").value_or(0))},
   };
   if (const uint64_t sticky_ms = number_at(range, "sticky_until_ms").value_or(0);
@@ -163,7 +163,7 @@ Status explain_key_in_map(ClientSession& session, const RangeArguments& argument
   if (session.json) return print_line(session, answer.text);
   TRY(session.out.write(
       name_value_lines({{"key", text_at(answer.object, "key")},
-                        {"pretty", terminal_text(text_at(answer.object, "pretty"))},
+                        {"pretty", terminal_line(text_at(answer.object, "pretty"))},
                         {"address", text_at(answer.object, "address")}})));
   TRY(session.out.write("\n"));
   return print_path(session, answer.object);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codec/address.h"
+#include "codec/meta_keys.h"
 #include "codec/pretty_key.h"
 #include "range/embedded_ranges.h"
 #include "rest/answers.h"
@@ -18,8 +19,13 @@ constexpr size_t range_body_bytes_max = 256 * 1024;  // a key of the largest siz
 constexpr uint64_t by_hand_sticky_s = 3'600;
 constexpr uint64_t series_kept_ms = 3'600'000;
 
+// A bound is an address, and often the border of a keyspace, which is no key.
 std::string bound_text(ByteView bound) {
-  return bound.empty() ? "/Min" : bound == ByteView("\xff\xff", 2) ? "/Max" : pretty_key(bound);
+  if (bound.empty()) return "/Min";
+  if (bound == map_key_max) return "/Max";
+  if (bound.size() == 4 && bound[0] == 'x')
+    return "/Keyspace/" + std::to_string(load_be(bound.data() + 1, 3));
+  return pretty_key(bound);
 }
 
 json::object range_json(const RangeDescriptor& range) {
@@ -72,7 +78,7 @@ Result<HttpResponse> get_ranges(const RestContext& context, const HttpRequest& r
   const RangeAccounting& accounting = context.ranges.keeper().accounting();
   const std::vector<RangeFigures> page = accounting.figures(*start, limit);
   json::value next = nullptr;
-  if (page.size() == limit && page.back().range.end != ByteView("\xff\xff", 2))
+  if (page.size() == limit && page.back().range.end != map_key_max)
     next = to_hex(page.back().range.end);
   return json_answer(json::object{{"ranges", all_figures_json(page)},
                                   {"next", std::move(next)},
