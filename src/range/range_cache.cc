@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/metrics.h"
 #include "range/range_tree.h"
 
 namespace trellis {
 
 namespace {
 
-constexpr size_t lanes_max = 64;
+constexpr size_t lanes_max = metrics_detail::slots_max;
 // Nodes that wait to be freed before a writer looks whether readers have gone.
 constexpr size_t retired_nodes_max = 256;
 // How many ranges in use the clock passes before it takes one all the same.
@@ -23,25 +24,21 @@ constexpr unsigned clock_steps_max = 32;
 // How often one waits for somebody else's lookup of the same gap before making an own one.
 constexpr unsigned joins_max = 2;
 
-// Readers of a lane may be of several threads.
+// Of one thread, or of many that found no lane of their own.
 struct alignas(64) Lane {
-  std::atomic<uint32_t> readers[2]{};  // by the parity of their epoch
+  std::atomic<uint64_t> readers[2]{};  // by the parity of their epoch
   std::atomic<uint64_t> hits{0};
   std::atomic<uint64_t> misses{0};
 };
 
-size_t this_lane() {
-  static std::atomic<size_t> threads{0};
-  thread_local const size_t lane = threads.fetch_add(1, std::memory_order_relaxed) % lanes_max;
-  return lane;
-}
-
-// What the thread found last: those who stay in one place need no more.
-struct LastHit {
+// The leaf that the thread found something in twice running: those who stay in one place need no
+// more. Not the first time, for counting oneself as its holder costs.
+struct LastLeaf {
   uint64_t cache = 0;
-  RangeRef range;
+  const RangeLeaf* seen = nullptr;  // may be gone: only compared
+  RangeRef held;
 };
-thread_local LastHit last_hit;
+thread_local LastLeaf last_leaf;
 
 struct Flight {
   bool done = false;
@@ -83,7 +80,7 @@ struct RangeCache::State {
   // is seen by nobody two epochs later.
   class Reading {
    public:
-    explicit Reading(State& state) : lane_(state.lanes[this_lane()]) {
+    explicit Reading(State& state) : slot_(metrics_detail::slot()), lane_(state.lanes[slot_]) {
       for (;;) {
         const uint64_t epoch = state.epoch.load();
         parity_ = epoch & 1;
@@ -92,11 +89,18 @@ struct RangeCache::State {
         lane_.readers[parity_].fetch_sub(1);
       }
     }
-    ~Reading() { lane_.readers[parity_].fetch_sub(1, std::memory_order_release); }
+    ~Reading() {
+      std::atomic<uint64_t>& readers = lane_.readers[parity_];
+      if (slot_ == metrics_detail::shared_slot)
+        readers.fetch_sub(1, std::memory_order_release);
+      else  // the only writer
+        readers.store(readers.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+    }
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
 
    private:
+    const uint32_t slot_;
     Lane& lane_;
     size_t parity_ = 0;
   };
@@ -307,20 +311,29 @@ RangeCache::~RangeCache() {
 }
 
 RangeRef RangeCache::get(ByteView address, Side side) {
-  Lane& lane = state_->lanes[this_lane()];
-  LastHit& last = last_hit;
-  if (last.cache == state_->id && last.range.leaf_->in_tree() && last.range.holds(address, side)) {
-    lane.hits.fetch_add(1, std::memory_order_relaxed);
-    last.range.leaf_->touch(last.range.index_);
-    return last.range;
+  const uint32_t slot = metrics_detail::slot();
+  Lane& lane = state_->lanes[slot];
+  LastLeaf& last = last_leaf;
+  if (last.cache == state_->id && last.held && last.held.leaf_->in_tree()) {
+    const RangeLeaf& leaf = *last.held.leaf_;
+    const size_t at = leaf.find(address, side);
+    if (at < leaf.count() && leaf.found_holds(at, address, side)) {
+      metrics_detail::add(lane.hits, 1, slot);
+      leaf.touch(at);
+      return RangeRef(&leaf, at);
+    }
   }
   RangeRef range = state_->peek(address, side);
-  if (range) {
-    lane.hits.fetch_add(1, std::memory_order_relaxed);
-    last = {state_->id, range};
-  } else {
-    lane.misses.fetch_add(1, std::memory_order_relaxed);
+  if (!range) {
+    metrics_detail::add(lane.misses, 1, slot);
+    return range;
   }
+  metrics_detail::add(lane.hits, 1, slot);
+  if (last.cache == state_->id && last.seen == range.leaf_)
+    last.held = range;
+  else
+    last.seen = range.leaf_;
+  last.cache = state_->id;
   return range;
 }
 

@@ -19,6 +19,11 @@ uint64_t head_of(ByteView bytes) {
   return head;
 }
 
+unsigned __int128 long_head_of(ByteView bytes) {
+  const ByteView rest = bytes.size() > 8 ? bytes.substr(8) : ByteView();
+  return static_cast<unsigned __int128>(head_of(bytes)) << 64 | head_of(rest);
+}
+
 size_t shared_prefix(ByteView a, ByteView b) {
   const size_t most = std::min(a.size(), b.size());
   size_t shared = 0;
@@ -29,14 +34,14 @@ size_t shared_prefix(ByteView a, ByteView b) {
 constexpr size_t padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
 
 // The first of `count` keys that is > address (Side::at) or >= address (Side::before).
-template <class KeyAt>
-size_t first_after(ByteView address, Side side, ByteView shared, const uint64_t* heads,
-                   size_t count, KeyAt key_at) {
+template <class Head, class KeyAt>
+size_t first_after(ByteView address, Side side, ByteView shared, const Head* heads, size_t count,
+                   Head (*to_head)(ByteView), KeyAt key_at) {
   const size_t common = std::min(shared.size(), address.size());
   const int order = common == 0 ? 0 : std::memcmp(address.data(), shared.data(), common);
   if (order < 0 || (order == 0 && address.size() < shared.size())) return 0;
   if (order > 0) return count;
-  const uint64_t head = head_of(address.substr(shared.size()));
+  const Head head = to_head(address.substr(shared.size()));
   // Without branches, for they would be guesses.
   size_t low = 0;
   for (size_t size = count; size > 0;) {
@@ -68,9 +73,7 @@ struct RangeLeaf::Record {
   uint32_t start_offset;
   uint32_t start_bytes;
   uint32_t end_bytes;
-  uint32_t home_bytes : 31;
-  uint32_t : 1;
-  mutable std::atomic<bool> touched;
+  uint32_t home_bytes;
 };
 
 RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
@@ -105,8 +108,9 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
                            static_cast<uint32_t>(start_at),
                            static_cast<uint32_t>(range.start.size()),
                            static_cast<uint32_t>(range.end.size()),
-                           static_cast<uint32_t>(range.home.size()),
-                           range.touched};
+                           static_cast<uint32_t>(range.home.size())};
+    if (follows(i)) leaf->follows_ |= uint32_t{1} << i;
+    if (range.touched) leaf->touch(i);
     std::copy_n(range.end.data(), range.end.size(), base + end_at);
     std::copy_n(range.home.data(), range.home.size(), base + home_at);
     if (!follows(i)) std::copy_n(range.start.data(), range.start.size(), base + start_at);
@@ -143,20 +147,13 @@ RangeView RangeLeaf::view(size_t i) const {
           at.generation,
           {last.data() + last.size(), at.home_bytes},
           at.sticky_until_ms,
-          at.touched.load(std::memory_order_relaxed)};
-}
-
-void RangeLeaf::touch(size_t i) const {
-  std::atomic<bool>& touched = record(i).touched;
-  if (!touched.load(std::memory_order_relaxed)) touched.store(true, std::memory_order_relaxed);
-}
-bool RangeLeaf::untouch(size_t i) const {
-  return record(i).touched.exchange(false, std::memory_order_relaxed);
+          (touched_.load(std::memory_order_relaxed) >> i & 1) != 0};
 }
 
 size_t RangeLeaf::find(ByteView address, Side side) const {
   const ByteView shared(reinterpret_cast<const char*>(offsets() + count_), shared_bytes_);
-  return first_after(address, side, shared, heads(), count_, [&](size_t i) { return end(i); });
+  return first_after(address, side, shared, heads(), count_, head_of,
+                     [&](size_t i) { return end(i); });
 }
 
 RangeInner* RangeInner::make(std::span<const Child> children) {
@@ -164,20 +161,20 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
   ASSERT(count > 0 && count <= children_max);
   const size_t shared = shared_prefix(children[0].end, children[count - 1].end);
   const size_t ends_at =
-      sizeof(RangeInner) + count * (sizeof(uint64_t) + sizeof(RangeNode*)) + (count + 1) * 4;
+      sizeof(RangeInner) + count * (sizeof(Head) + sizeof(RangeNode*)) + (count + 1) * 4;
   size_t size = ends_at;
   for (const Child& child : children) size += child.end.size();
 
   auto* node =
       new (::operator new(size)) RangeInner(children[0].node->height() + 1, count, shared, size);
   char* const base = reinterpret_cast<char*>(node);
-  auto* heads = const_cast<uint64_t*>(node->heads());
+  auto* heads = const_cast<Head*>(node->heads());
   auto** nodes = const_cast<RangeNode**>(node->children());
   auto* offsets = const_cast<uint32_t*>(node->offsets());
   offsets[0] = static_cast<uint32_t>(ends_at);
   for (size_t i = 0; i < count; i++) {
     const ByteView end = children[i].end;
-    heads[i] = head_of(end.substr(shared));
+    heads[i] = long_head_of(end.substr(shared));
     nodes[i] = children[i].node;
     std::copy_n(end.data(), end.size(), base + offsets[i]);
     offsets[i + 1] = offsets[i] + static_cast<uint32_t>(end.size());
@@ -191,7 +188,7 @@ void RangeInner::free(RangeInner* node) {
 }
 
 size_t RangeInner::find(ByteView address, Side side) const {
-  return first_after(address, side, end(0).substr(0, shared_bytes_), heads(), count_,
+  return first_after(address, side, end(0).substr(0, shared_bytes_), heads(), count_, long_head_of,
                      [&](size_t i) { return end(i); });
 }
 
@@ -203,11 +200,15 @@ RangeTree::Found RangeTree::find(const RangeNode* root, ByteView address, Side s
     const size_t at = inner->find(address, side);
     if (at == inner->count()) return {};
     node = inner->child(at);
-    if (inner->height() == 1) static_cast<const RangeLeaf*>(node)->prefetch();
+    if (inner->height() == 1)
+      static_cast<const RangeLeaf*>(node)->prefetch();
+    else if (inner->height() == 2)  // those above are few, and near
+      static_cast<const RangeInner*>(node)->prefetch();
   }
   const auto* leaf = static_cast<const RangeLeaf*>(node);
   const size_t at = leaf->find(address, side);
   if (at == leaf->count()) return {};
+  leaf->prefetch_range(at);
   return {leaf, at};
 }
 

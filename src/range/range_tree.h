@@ -61,6 +61,10 @@ class RangeNode {
   ~RangeNode() = default;
   const char* base() const { return reinterpret_cast<const char*>(this); }
 
+  void prefetch_bytes(size_t bytes) const {
+    for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(base() + at);
+  }
+
   uint16_t height_;
   uint16_t count_;
   uint32_t shared_bytes_;
@@ -83,12 +87,19 @@ class RangeLeaf final : public RangeNode {
     return side == Side::at ? start(i) <= address && address < end(i)
                             : start(i) < address && address <= end(i);
   }
-  // The first whose end is > address (Side::at) or >= address (Side::before).
+  // The first whose end is > address (Side::at) or >= address (Side::before); count() if none is.
   size_t find(ByteView address, Side side) const;
+  // The same as holds, for the one that find gave.
+  bool found_holds(size_t i, ByteView address, Side side) const {
+    if ((follows_ >> i & 1) != 0) return true;
+    return side == Side::at ? start(i) <= address : start(i) < address;
+  }
   // Brings near what find looks at, all lines at once and not one after another.
-  void prefetch() const {
-    for (size_t at = 0; at < sizeof(RangeLeaf) + ranges_max * 12; at += 64)
-      __builtin_prefetch(base() + at);
+  void prefetch() const { prefetch_bytes(sizeof(RangeLeaf) + ranges_max * 12); }
+  // And what a user of the range does.
+  void prefetch_range(size_t i) const {
+    __builtin_prefetch(base() + offsets()[i]);
+    __builtin_prefetch(base() + offsets()[i] + 64);
   }
 
   void take() const { holders_.fetch_add(1, std::memory_order_relaxed); }
@@ -101,8 +112,15 @@ class RangeLeaf final : public RangeNode {
   void set_in_tree(bool in_tree) const { in_tree_.store(in_tree, std::memory_order_release); }
 
   // For the clock that makes room: was it read since the hand came by?
-  void touch(size_t i) const;
-  bool untouch(size_t i) const;
+  void touch(size_t i) const {
+    const uint32_t bit = uint32_t{1} << i;
+    if ((touched_.load(std::memory_order_relaxed) & bit) == 0)
+      touched_.fetch_or(bit, std::memory_order_relaxed);
+  }
+  bool untouch(size_t i) const {
+    const uint32_t bit = uint32_t{1} << i;
+    return (touched_.fetch_and(~bit, std::memory_order_relaxed) & bit) != 0;
+  }
 
  private:
   struct Record;
@@ -113,13 +131,18 @@ class RangeLeaf final : public RangeNode {
   const uint32_t* offsets() const { return reinterpret_cast<const uint32_t*>(heads() + count_); }
   const Record& record(size_t i) const;
 
+  // By number of the range.
+  uint32_t follows_ = 0;  // starts where the one before it ends
+  mutable std::atomic<uint32_t> touched_{0};
+  static_assert(ranges_max <= 32);
+
   mutable std::atomic<uint32_t> holders_{1};
   mutable std::atomic<bool> in_tree_{false};
 };
 
-class RangeInner final : public RangeNode {
+class alignas(16) RangeInner final : public RangeNode {
  public:
-  static constexpr size_t children_max = 64;
+  static constexpr size_t children_max = 32;
 
   struct Child {
     ByteView end;  // of its last range
@@ -133,11 +156,15 @@ class RangeInner final : public RangeNode {
   RangeNode* child(size_t i) const { return children()[i]; }
   ByteView end(size_t i) const { return {base() + offsets()[i], offsets()[i + 1] - offsets()[i]}; }
   size_t find(ByteView address, Side side) const;
+  void prefetch() const {
+    prefetch_bytes(sizeof(RangeInner) + children_max * (sizeof(Head) + sizeof(RangeNode*)));
+  }
 
  private:
+  using Head = unsigned __int128;
   RangeInner(unsigned height, size_t count, size_t shared_bytes, size_t memory_bytes)
       : RangeNode(height, count, shared_bytes, memory_bytes) {}
-  const uint64_t* heads() const { return reinterpret_cast<const uint64_t*>(this + 1); }
+  const Head* heads() const { return reinterpret_cast<const Head*>(this + 1); }
   RangeNode* const* children() const {
     return reinterpret_cast<RangeNode* const*>(heads() + count_);
   }
@@ -154,7 +181,9 @@ class RangeTree {
     explicit operator bool() const { return leaf != nullptr; }
     ByteView start() const { return leaf->start(index); }
     ByteView end() const { return leaf->end(index); }
-    bool holds(ByteView address, Side side) const { return leaf->holds(index, address, side); }
+    bool holds(ByteView address, Side side) const {
+      return leaf->found_holds(index, address, side);
+    }
   };
 
   RangeNode* root() const { return root_; }
