@@ -31,7 +31,7 @@ size_t shared_prefix(ByteView a, ByteView b) {
   return shared;
 }
 
-constexpr size_t padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
+constexpr size_t padded_to_8(size_t bytes) { return (bytes + 7) / 8 * 8; }
 
 // The first of `count` keys that is > address (Side::at) or >= address (Side::before).
 template <class Head, class KeyAt>
@@ -82,11 +82,11 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
   const auto follows = [&](size_t i) { return i > 0 && ranges[i].start == ranges[i - 1].end; };
   const ByteView first_end = ranges[0].end;
   const size_t shared = shared_prefix(first_end, ranges[count - 1].end);
-  const size_t records_at = padded(sizeof(RangeLeaf) + count * 12 + shared);
+  const size_t records_at = padded_to_8(sizeof(RangeLeaf) + count * 12 + shared);
   size_t size = records_at;
   for (size_t i = 0; i < count; i++)
-    size += padded(sizeof(Record) + ranges[i].end.size() + ranges[i].home.size() +
-                   (follows(i) ? 0 : ranges[i].start.size()));
+    size += padded_to_8(sizeof(Record) + ranges[i].end.size() + ranges[i].home.size() +
+                        (follows(i) ? 0 : ranges[i].start.size()));
 
   auto* leaf = new (::operator new(size)) RangeLeaf(count, shared, size);
   char* const base = reinterpret_cast<char*>(leaf);
@@ -115,7 +115,7 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
     std::copy_n(range.home.data(), range.home.size(), base + home_at);
     if (!follows(i)) std::copy_n(range.start.data(), range.start.size(), base + start_at);
     last_end_at = end_at;
-    at = padded(home_at + range.home.size() + (follows(i) ? 0 : range.start.size()));
+    at = padded_to_8(home_at + range.home.size() + (follows(i) ? 0 : range.start.size()));
   }
   ASSERT(at == size);
   return leaf;
@@ -231,7 +231,7 @@ void RangeTree::replace(RangeNode* node) {
 namespace {
 
 // Where too many are cut in two; what comes in order leaves full nodes behind.
-size_t cut(size_t count, size_t most, bool at_end) {
+size_t cut_at(size_t count, size_t most, bool at_end) {
   if (count <= most) return count;
   return at_end ? count - 1 : count / 2;
 }
@@ -241,7 +241,7 @@ size_t cut(size_t count, size_t most, bool at_end) {
 RangeTree::Children RangeTree::pack(std::span<const RangeView> ranges, bool at_end) {
   Children out;
   if (ranges.empty()) return out;
-  const size_t left = cut(ranges.size(), RangeLeaf::ranges_max, at_end);
+  const size_t left = cut_at(ranges.size(), RangeLeaf::ranges_max, at_end);
   out.push_back(made(RangeLeaf::make(ranges.first(left))));
   if (left < ranges.size()) out.push_back(made(RangeLeaf::make(ranges.subspan(left))));
   return out;
@@ -250,7 +250,7 @@ RangeTree::Children RangeTree::pack(std::span<const RangeView> ranges, bool at_e
 RangeTree::Children RangeTree::pack(std::span<const RangeInner::Child> children, bool at_end) {
   Children out;
   if (children.empty()) return out;
-  const size_t left = cut(children.size(), RangeInner::children_max, at_end);
+  const size_t left = cut_at(children.size(), RangeInner::children_max, at_end);
   out.push_back(made(RangeInner::make(children.first(left))));
   if (left < children.size()) out.push_back(made(RangeInner::make(children.subspan(left))));
   return out;
@@ -272,7 +272,7 @@ std::vector<RangeInner::Child> children_of(const RangeInner& inner) {
   return out;
 }
 
-ptrdiff_t step(size_t n) { return static_cast<ptrdiff_t>(n); }
+ptrdiff_t offset_of_index(size_t n) { return static_cast<ptrdiff_t>(n); }
 
 }  // namespace
 
@@ -282,7 +282,7 @@ RangeTree::Children RangeTree::add_below(RangeNode* node, const RangeView& range
     const auto& leaf = static_cast<const RangeLeaf&>(*node);
     const size_t at = leaf.find(range.end, Side::before);
     std::vector<RangeView> ranges = ranges_of(leaf);
-    ranges.insert(ranges.begin() + step(at), range);
+    ranges.insert(ranges.begin() + offset_of_index(at), range);
     return pack(ranges, at == leaf.count());
   }
   const auto& inner = static_cast<const RangeInner&>(*node);
@@ -290,7 +290,7 @@ RangeTree::Children RangeTree::add_below(RangeNode* node, const RangeView& range
   Children children = children_of(inner);
   const Children now = add_below(inner.child(at), range);
   children[at] = now[0];
-  if (now.size() > 1) children.insert(children.begin() + step(at + 1), now[1]);
+  if (now.size() > 1) children.insert(children.begin() + offset_of_index(at + 1), now[1]);
   return pack(children, at + 1 == inner.count());
 }
 
@@ -321,7 +321,7 @@ void RangeTree::join_small(Children& children, size_t at) {
     all.insert(all.end(), more.begin(), more.end());
     children[left] = pack(all, false)[0];
   }
-  children.erase(children.begin() + step(left + 1));
+  children.erase(children.begin() + offset_of_index(left + 1));
 }
 
 RangeTree::Children RangeTree::remove_below(RangeNode* node, ByteView end) {
@@ -331,7 +331,7 @@ RangeTree::Children RangeTree::remove_below(RangeNode* node, ByteView end) {
     const size_t at = leaf.find(end, Side::before);
     ASSERT(at < leaf.count() && leaf.end(at) == end);
     std::vector<RangeView> ranges = ranges_of(leaf);
-    ranges.erase(ranges.begin() + step(at));
+    ranges.erase(ranges.begin() + offset_of_index(at));
     return pack(ranges, false);
   }
   const auto& inner = static_cast<const RangeInner&>(*node);
@@ -340,7 +340,7 @@ RangeTree::Children RangeTree::remove_below(RangeNode* node, ByteView end) {
   Children children = children_of(inner);
   const Children now = remove_below(inner.child(at), end);
   if (now.empty()) {
-    children.erase(children.begin() + step(at));
+    children.erase(children.begin() + offset_of_index(at));
   } else {
     children[at] = now[0];
     join_small(children, at);
