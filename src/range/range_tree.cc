@@ -1,10 +1,12 @@
 #include "range/range_tree.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
 #include "base/assert.h"
+#include "range/node_memory.h"
 
 namespace trellis {
 
@@ -12,11 +14,13 @@ namespace {
 
 // The next eight bytes, as a number that orders like them; what is missing counts as zero.
 uint64_t head_of(ByteView bytes) {
-  if (bytes.size() >= 8) return load_be(bytes.data(), 8);
   uint64_t head = 0;
-  for (size_t i = 0; i < 8; i++)
-    head = head << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0);
-  return head;
+  if (bytes.size() >= sizeof head)
+    std::memcpy(&head, bytes.data(), sizeof head);
+  else if (!bytes.empty())
+    std::memcpy(&head, bytes.data(), bytes.size());
+  static_assert(std::endian::native == std::endian::little);
+  return __builtin_bswap64(head);
 }
 
 unsigned __int128 long_head_of(ByteView bytes) {
@@ -88,7 +92,7 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
     size += padded_to_8(sizeof(Record) + ranges[i].end.size() + ranges[i].home.size() +
                         (follows(i) ? 0 : ranges[i].start.size()));
 
-  auto* leaf = new (::operator new(size)) RangeLeaf(count, shared, size);
+  auto* leaf = new (allocate_node(size)) RangeLeaf(count, shared, size);
   char* const base = reinterpret_cast<char*>(leaf);
   auto* heads = const_cast<uint64_t*>(leaf->heads());
   auto* offsets = const_cast<uint32_t*>(leaf->offsets());
@@ -122,8 +126,9 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
 }
 
 void RangeLeaf::free() const {
+  const size_t bytes = memory_bytes();
   this->~RangeLeaf();
-  ::operator delete(const_cast<RangeLeaf*>(this));
+  free_node(const_cast<RangeLeaf*>(this), bytes);
 }
 
 const RangeLeaf::Record& RangeLeaf::record(size_t i) const {
@@ -166,7 +171,7 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
   for (const Child& child : children) size += child.end.size();
 
   auto* node =
-      new (::operator new(size)) RangeInner(children[0].node->height() + 1, count, shared, size);
+      new (allocate_node(size)) RangeInner(children[0].node->height() + 1, count, shared, size);
   char* const base = reinterpret_cast<char*>(node);
   auto* heads = const_cast<Head*>(node->heads());
   auto** nodes = const_cast<RangeNode**>(node->children());
@@ -183,8 +188,9 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
 }
 
 void RangeInner::free(RangeInner* node) {
+  const size_t bytes = node->memory_bytes();
   node->~RangeInner();
-  ::operator delete(node);
+  free_node(node, bytes);
 }
 
 size_t RangeInner::find(ByteView address, Side side) const {
