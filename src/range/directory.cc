@@ -16,9 +16,9 @@ constexpr ByteView meta2_start{"\x03", 1};
 constexpr ByteView meta2_end{"\x04", 1};
 
 // A lookup that meets a split or merge half way looks again; what is still wrong then stays wrong.
-constexpr unsigned attempts_max = 3;
+constexpr unsigned lookup_attempts_max = 3;
 // Meta2 ranges that one lookup goes through: the one of the address, and those that it straddles.
-constexpr unsigned hops_max = 16;
+constexpr unsigned lookup_hops_max = 16;
 
 bool in_last_of_meta2(ByteView address) { return meta2_key_max <= address && address < meta2_end; }
 
@@ -188,7 +188,7 @@ Status Directory::look(Lookup& lookup, const RangeDescriptor* meta2_range) {
   if (lookup.address < meta2_end) return look_in_meta1(lookup);
   MetaScan scan = scan_for(lookup.address, lookup.side, 1 + directory_prefetch);
   RangeDescriptor from = meta2_range != nullptr ? *meta2_range : first_;
-  for (unsigned hop = 0; hop < hops_max; hop++) {
+  for (unsigned hop = 0; hop < lookup_hops_max; hop++) {
     const bool first = from.generation == 0;
     std::vector<MetaScan> scans{scan};
     // The ranges of meta2 that may be next: more than one, should the record straddle.
@@ -221,7 +221,7 @@ Result<DirectoryAnswer> Directory::find(ByteView address, Side side,
                                             side == Side::at ? "at" : "before", to_hex(address))};
   Lookup lookup{address, side, {}};
   Status done;
-  for (unsigned attempt = 0; attempt < attempts_max; attempt++) {
+  for (unsigned attempt = 0; attempt < lookup_attempts_max; attempt++) {
     lookup.answer.others.clear();
     done = look(lookup, attempt == 0 ? meta2_range : nullptr);
     if (done.has_value()) return std::move(lookup.answer);

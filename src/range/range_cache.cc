@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/metrics.h"
 #include "range/range_tree.h"
 
 namespace trellis {
 
 namespace {
 
-constexpr size_t lanes_max = 64;
+constexpr size_t lanes_max = metrics_detail::slots_max;
 // Nodes that wait to be freed before a writer looks whether readers have gone.
 constexpr size_t retired_nodes_max = 256;
 // How many ranges in use the clock passes before it takes one all the same.
@@ -23,25 +24,21 @@ constexpr unsigned clock_steps_max = 32;
 // How often one waits for somebody else's lookup of the same gap before making an own one.
 constexpr unsigned joins_max = 2;
 
-// Readers of a lane may be of several threads.
+// Of one thread, or of many that found no lane of their own.
 struct alignas(64) Lane {
-  std::atomic<uint32_t> readers[2]{};  // by the parity of their epoch
+  std::atomic<uint64_t> readers[2]{};  // by the parity of their epoch
   std::atomic<uint64_t> hits{0};
   std::atomic<uint64_t> misses{0};
 };
 
-size_t this_lane() {
-  static std::atomic<size_t> threads{0};
-  thread_local const size_t lane = threads.fetch_add(1, std::memory_order_relaxed) % lanes_max;
-  return lane;
-}
-
-// What the thread found last: those who stay in one place need no more.
-struct LastHit {
+// The leaf that the thread found something in twice running: those who stay in one place need no
+// more. Not the first time, for counting oneself as its holder costs.
+struct LastLeaf {
   uint64_t cache = 0;
-  RangeRef range;
+  const RangeLeaf* seen = nullptr;  // may be gone: only compared
+  RangeRef held;
 };
-thread_local LastHit last_hit;
+thread_local LastLeaf last_leaf;
 
 struct Flight {
   bool done = false;
@@ -51,20 +48,26 @@ struct Flight {
 
 }  // namespace
 
-RangeRef::RangeRef(const RangeRef& other) : range_(other.range_) {
-  if (range_ != nullptr) range_->take();
+RangeRef::RangeRef(const RangeLeaf* leaf, size_t index)
+    : leaf_(leaf), index_(static_cast<uint32_t>(index)) {
+  leaf_->take();
+}
+RangeRef::RangeRef(const RangeRef& other) : leaf_(other.leaf_), index_(other.index_) {
+  if (leaf_ != nullptr) leaf_->take();
 }
 RangeRef::~RangeRef() {
-  if (range_ != nullptr) range_->drop();
+  if (leaf_ != nullptr) leaf_->drop();
 }
-RangeId RangeRef::id() const { return range_->id(); }
-uint64_t RangeRef::generation() const { return range_->generation(); }
-uint64_t RangeRef::sticky_until_ms() const { return range_->sticky_until_ms(); }
-ByteView RangeRef::start() const { return range_->start(); }
-ByteView RangeRef::end() const { return range_->end(); }
-ByteView RangeRef::home() const { return range_->home(); }
-bool RangeRef::holds(ByteView address, Side side) const { return range_->holds(address, side); }
-RangeDescriptor RangeRef::descriptor() const { return range_->descriptor(); }
+RangeId RangeRef::id() const { return leaf_->view(index_).id; }
+uint64_t RangeRef::generation() const { return leaf_->generation(index_); }
+uint64_t RangeRef::sticky_until_ms() const { return leaf_->view(index_).sticky_until_ms; }
+ByteView RangeRef::start() const { return leaf_->start(index_); }
+ByteView RangeRef::end() const { return leaf_->end(index_); }
+ByteView RangeRef::home() const { return leaf_->view(index_).home; }
+bool RangeRef::holds(ByteView address, Side side) const {
+  return leaf_->holds(index_, address, side);
+}
+RangeDescriptor RangeRef::descriptor() const { return leaf_->view(index_).descriptor(); }
 
 struct RangeCache::State {
   State(Directory& directory, size_t bytes_max) : directory(directory), bytes_max(bytes_max) {
@@ -77,7 +80,7 @@ struct RangeCache::State {
   // is seen by nobody two epochs later.
   class Reading {
    public:
-    explicit Reading(State& state) : lane_(state.lanes[this_lane()]) {
+    explicit Reading(State& state) : slot_(metrics_detail::slot()), lane_(state.lanes[slot_]) {
       for (;;) {
         const uint64_t epoch = state.epoch.load();
         parity_ = epoch & 1;
@@ -86,11 +89,18 @@ struct RangeCache::State {
         lane_.readers[parity_].fetch_sub(1);
       }
     }
-    ~Reading() { lane_.readers[parity_].fetch_sub(1, std::memory_order_release); }
+    ~Reading() {
+      std::atomic<uint64_t>& readers = lane_.readers[parity_];
+      if (slot_ == metrics_detail::shared_slot)
+        readers.fetch_sub(1, std::memory_order_release);
+      else  // the only writer
+        readers.store(readers.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+    }
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
 
    private:
+    const uint32_t slot_;
     Lane& lane_;
     size_t parity_ = 0;
   };
@@ -98,74 +108,70 @@ struct RangeCache::State {
   struct Retired {
     uint64_t epoch;
     std::vector<RangeNode*> nodes;
-    std::vector<const CachedRange*> ranges;
   };
 
   // --- readers ---
 
   RangeRef peek(ByteView address, Side side) {
     const Reading reading(*this);
-    const CachedRange* found = RangeTree::find(root.load(std::memory_order_acquire), address, side);
-    if (found == nullptr || !found->holds(address, side)) return {};
-    found->take();
-    found->touch();
-    return RangeRef(found);
+    const RangeTree::Found found =
+        RangeTree::find(root.load(std::memory_order_acquire), address, side);
+    if (!found || !found.holds(address, side)) return {};
+    found.leaf->touch(found.index);
+    return RangeRef(found.leaf, found.index);
   }
 
   // The start of what follows the gap that an address is in: names the gap.
   Bytes gap_of(ByteView address, Side side) {
     const Reading reading(*this);
-    const CachedRange* next = RangeTree::find(root.load(std::memory_order_acquire), address, side);
-    return next == nullptr ? Bytes() : Bytes(next->start());
+    const RangeTree::Found next =
+        RangeTree::find(root.load(std::memory_order_acquire), address, side);
+    return next ? Bytes(next.start()) : Bytes();
   }
 
   // --- writers: REQUIRE write_mutex ---
 
-  // The range as it is cached now, counted for the caller; null if it is refused.
-  const CachedRange* insert(const RangeDescriptor& range) {
-    if (range.start >= range.end) return nullptr;
-    std::vector<const CachedRange*> older;
-    const CachedRange* other = RangeTree::find(tree.root(), range.start, Side::at);
-    while (other != nullptr && other->start() < range.end) {
-      if (other->is(range)) {
-        other->take();
-        return other;
-      }
-      if (other->generation() >= range.generation) return nullptr;
-      older.push_back(other);
-      other = RangeTree::find(tree.root(), other->end(), Side::at);
+  // False if it is refused.
+  bool insert(const RangeDescriptor& range) {
+    if (range.start >= range.end) return false;
+    std::vector<Bytes> older;  // by their ends
+    RangeTree::Found other = tree.find(range.start, Side::at);
+    while (other && other.start() < range.end) {
+      if (other.leaf->view(other.index).is(range)) return true;
+      if (other.leaf->generation(other.index) >= range.generation) return false;
+      older.emplace_back(other.end());
+      other = tree.find(older.back(), Side::at);
     }
-    for (const CachedRange* each : older) tree.remove(each);
-    const CachedRange* made = CachedRange::make(range);
-    made->take();
-    made->set_cached(true);
-    tree.add(made);
-    return made;
+    for (const Bytes& end : older) tree.remove(end);
+    tree.add(RangeView::of(range));
+    return true;
   }
 
   void make_room() {
     unsigned steps = 0;
     while (tree.bytes() > bytes_max && tree.entries() > 0) {
-      const CachedRange* next = RangeTree::find(tree.root(), hand, Side::at);
-      if (next == nullptr) {
+      const RangeTree::Found next = tree.find(hand, Side::at);
+      if (!next) {
         hand.clear();
-      } else if (next->untouch() && steps < clock_steps_max) {
-        hand = next->end();
-        steps++;
-      } else {
-        hand = next->end();
-        tree.remove(next);
-        evictions++;
-        steps = 0;
+        continue;
       }
+      hand = next.end();
+      if (next.leaf->untouch(next.index) && steps < clock_steps_max) {
+        steps++;
+        continue;
+      }
+      tree.remove(hand);
+      evictions++;
+      steps = 0;
     }
   }
 
   void publish() {
     make_room();
     root.store(tree.root());
-    retired.push_back({epoch.load(), tree.take_replaced(), tree.take_removed()});
-    for (const CachedRange* range : retired.back().ranges) range->set_cached(false);
+    retired.push_back({epoch.load(), tree.take_replaced()});
+    for (const RangeNode* node : retired.back().nodes)
+      if (node->is_leaf()) static_cast<const RangeLeaf*>(node)->set_in_tree(false);
     retired_nodes += retired.back().nodes.size();
     if (retired_nodes >= retired_nodes_max) reclaim();
   }
@@ -183,26 +189,26 @@ struct RangeCache::State {
     const uint64_t now = epoch.load();
     while (!retired.empty() && retired.front().epoch + 2 <= now) {
       retired_nodes -= retired.front().nodes.size();
-      free(retired.front());
+      for (RangeNode* node : retired.front().nodes) free(node);
       retired.pop_front();
     }
   }
 
-  static void free(const Retired& gone) {
-    for (RangeNode* node : gone.nodes) RangeNode::free(node);
-    for (const CachedRange* range : gone.ranges) range->drop();
+  // Leaves may be held by others.
+  static void free(RangeNode* node) {
+    if (node->is_leaf())
+      static_cast<RangeLeaf*>(node)->drop();
+    else
+      RangeInner::free(static_cast<RangeInner*>(node));
   }
 
-  static void free(RangeNode* node) {
-    for (size_t i = 0; i < node->count(); i++) {
-      if (node->height() > 0) {
-        free(node->child(i));
-      } else {
-        node->last_of(i)->set_cached(false);
-        node->last_of(i)->drop();
-      }
+  static void free_all(RangeNode* node) {
+    if (node->is_leaf()) {
+      static_cast<RangeLeaf*>(node)->set_in_tree(false);
+    } else {
+      for (size_t i = 0; i < node->count(); i++) free_all(static_cast<RangeInner*>(node)->child(i));
     }
-    RangeNode::free(node);
+    free(node);
   }
 
   // --- lookups ---
@@ -246,14 +252,20 @@ Result<RangeRef> RangeCache::State::look_up(ByteView address, Side side) {
              directory.find(address, side, meta2_range.generation == 0 ? nullptr : &meta2_range));
   directory_reads.fetch_add(answer.reads, std::memory_order_relaxed);
   const std::lock_guard lock(write_mutex);
-  for (const RangeDescriptor& other : answer.others)
-    if (const CachedRange* cached = insert(other)) cached->drop();
-  const CachedRange* found = insert(answer.range);
-  // Something newer overlaps it and does not hold the address: the caller will find out.
-  if (found == nullptr) found = CachedRange::make(answer.range);
-  found->touch();
+  for (const RangeDescriptor& other : answer.others) insert(other);
+  RangeRef found;
+  if (insert(answer.range)) {
+    const RangeTree::Found at = tree.find(answer.range.start, Side::at);
+    at.leaf->touch(at.index);
+    found = RangeRef(at.leaf, at.index);
+  } else {  // something newer overlaps it and does not hold the address: the caller will find out
+    const RangeView alone = RangeView::of(answer.range);
+    const RangeLeaf* leaf = RangeLeaf::make(std::span(&alone, 1));
+    found = RangeRef(leaf, 0);
+    leaf->drop();
+  }
   publish();
-  return RangeRef(found);
+  return found;
 }
 
 Result<RangeRef> RangeCache::State::find_missing(ByteView address, Side side) {
@@ -293,25 +305,35 @@ RangeCache::RangeCache(Directory& directory, size_t bytes_max)
     : state_(std::make_unique<State>(directory, bytes_max)) {}
 
 RangeCache::~RangeCache() {
-  for (const State::Retired& gone : state_->retired) State::free(gone);
-  if (state_->tree.root() != nullptr) State::free(state_->tree.root());
+  for (const State::Retired& gone : state_->retired)
+    for (RangeNode* node : gone.nodes) State::free(node);
+  if (state_->tree.root() != nullptr) State::free_all(state_->tree.root());
 }
 
 RangeRef RangeCache::get(ByteView address, Side side) {
-  Lane& lane = state_->lanes[this_lane()];
-  LastHit& last = last_hit;
-  if (last.cache == state_->id && last.range.range_->cached() && last.range.holds(address, side)) {
-    lane.hits.fetch_add(1, std::memory_order_relaxed);
-    last.range.range_->touch();
-    return last.range;
+  const uint32_t slot = metrics_detail::slot();
+  Lane& lane = state_->lanes[slot];
+  LastLeaf& last = last_leaf;
+  if (last.cache == state_->id && last.held && last.held.leaf_->in_tree()) {
+    const RangeLeaf& leaf = *last.held.leaf_;
+    const size_t at = leaf.find(address, side);
+    if (at < leaf.count() && leaf.found_holds(at, address, side)) {
+      metrics_detail::add(lane.hits, 1, slot);
+      leaf.touch(at);
+      return RangeRef(&leaf, at);
+    }
   }
   RangeRef range = state_->peek(address, side);
-  if (range) {
-    lane.hits.fetch_add(1, std::memory_order_relaxed);
-    last = {state_->id, range};
-  } else {
-    lane.misses.fetch_add(1, std::memory_order_relaxed);
+  if (!range) {
+    metrics_detail::add(lane.misses, 1, slot);
+    return range;
   }
+  metrics_detail::add(lane.hits, 1, slot);
+  if (last.cache == state_->id && last.seen == range.leaf_)
+    last.held = range;
+  else
+    last.seen = range.leaf_;
+  last.cache = state_->id;
   return range;
 }
 
@@ -322,10 +344,9 @@ Result<RangeRef> RangeCache::find(ByteView address, Side side) {
 
 bool RangeCache::insert(const RangeDescriptor& range) {
   const std::lock_guard lock(state_->write_mutex);
-  const CachedRange* cached = state_->insert(range);
-  if (cached != nullptr) cached->drop();
+  const bool inserted = state_->insert(range);
   state_->publish();
-  return cached != nullptr;
+  return inserted;
 }
 
 Status RangeCache::evict(const RangeRef& failed, std::span<const RangeDescriptor> replacements) {
@@ -334,14 +355,14 @@ Status RangeCache::evict(const RangeRef& failed, std::span<const RangeDescriptor
   state_->stale_hops++;
   const RangeDescriptor wrong = failed.descriptor();
   // It may have gone and come back since: then what is there is as wrong.
-  const CachedRange* there = RangeTree::find(state_->tree.root(), wrong.start, Side::at);
-  if (there != nullptr && there->is(wrong)) state_->tree.remove(there);
+  const RangeTree::Found there = state_->tree.find(wrong.start, Side::at);
+  if (there && there.leaf->view(there.index).is(wrong)) state_->tree.remove(wrong.end);
   bool again = false;
   for (const RangeDescriptor& range : replacements) {
-    if (failed.range_->is(range))
+    if (failed.leaf_->view(failed.index_).is(range))
       again = true;
-    else if (const CachedRange* cached = state_->insert(range))
-      cached->drop();
+    else
+      state_->insert(range);
   }
   state_->publish();
   if (!again) return {};

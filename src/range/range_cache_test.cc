@@ -334,7 +334,7 @@ TEST_F(RangeCacheTest, AStaleClientAlwaysArrives) {
 // Readers, clients that correct themselves, splits and merges, and too little room, all at once.
 TEST_F(RangeCacheTest, ReadersAndWritersOfAllKinds) {
   const uint64_t seed = test_seed(11);
-  RangeCache cache(directory_, 20'000);
+  RangeCache cache(directory_, 6'000);
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> arrived = 0;
   std::atomic<uint64_t> wrong = 0;
@@ -369,7 +369,7 @@ TEST_F(RangeCacheTest, ReadersAndWritersOfAllKinds) {
         } else {
           arrived++;
         }
-        if (cache.figures().bytes > 20'000) wrong++;
+        if (cache.figures().bytes > 6'000) wrong++;
       }
     });
   }
