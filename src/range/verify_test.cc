@@ -27,10 +27,13 @@ class ListedRanges final : public RangeHome {
   Result<std::pair<RangeDescriptor, RangeDescriptor>> split(const SplitRequest&) override {
     return unsupported();
   }
-  Result<RangeDescriptor> merge(const RangeDescriptor&, const RangeDescriptor&) override {
+  Result<RangeDescriptor> merge(const RangeDescriptor&, const RangeDescriptor&,
+                                std::string_view) override {
     return unsupported();
   }
-  Status walk(const RangeDescriptor&, ScanVisitor) override { return unsupported(); }
+  Status walk(const RangeDescriptor&, ScanVisitor, FunctionRef<Visit()>) override {
+    return unsupported();
+  }
 
  private:
   static Error unsupported() { return {Code::unsupported, "not here"}; }
