@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "codec/keyspace_keys.h"
 #include "codec/local_keys.h"
+#include "codec/meta_keys.h"
 #include "codec/stored_message.h"
 #include "codec/system_keys.h"
 #include "range.pb.h"
@@ -25,6 +26,9 @@ constexpr size_t ranges_per_round = 10'000;
 constexpr size_t splits_per_round = 2'000;
 constexpr size_t merges_per_round = 100;
 constexpr size_t counts_per_round = 200;
+
+// Of those by hand, when somebody else was quicker.
+constexpr unsigned attempts_max = 10;
 
 constexpr char stat_format = 0x01;
 constexpr unsigned char stat_word = 8;
@@ -215,20 +219,25 @@ Result<std::vector<RangeAction>> RangeKeeper::plan() {
 Result<std::pair<RangeDescriptor, RangeDescriptor>> RangeKeeper::split(ByteView at,
                                                                        uint64_t sticky_until_ms,
                                                                        std::string_view reason) {
-  TRY_ASSIGN(const RangeDescriptor range, home_.find(at));
-  TRY_ASSIGN(auto parts,
-             home_.split(
-                 {.range = range, .at = at, .sticky_until_ms = sticky_until_ms, .reason = reason}));
-  const RangeDescriptor after[] = {parts.first, parts.second};
-  accounting_.replace({&range, 1}, after, clock_.monotonic_us());
-  for (const RangeDescriptor& part : after) options_.changed(part);
-  log_debug("range split", {{"range", range.id.value}, {"at", to_hex(at)}, {"reason", reason}});
-  return parts;
+  const std::lock_guard lock(changing_);
+  for (unsigned attempt = 1;; attempt++) {
+    TRY_ASSIGN(const RangeDescriptor range, home_.find(at));
+    auto parts = home_.split(
+        {.range = range, .at = at, .sticky_until_ms = sticky_until_ms, .reason = reason});
+    if (!parts && parts.error().code == Code::conflict && attempt < attempts_max) continue;
+    if (!parts) return std::move(parts).error();
+    const RangeDescriptor after[] = {parts->first, parts->second};
+    accounting_.replace({&range, 1}, after, clock_.monotonic_us());
+    for (const RangeDescriptor& part : after) options_.changed(part);
+    log_debug("range split", {{"range", range.id.value}, {"at", to_hex(at)}, {"reason", reason}});
+    return std::move(*parts);
+  }
 }
 
 Result<RangeDescriptor> RangeKeeper::merge_ranges(const RangeDescriptor& left,
                                                   const RangeDescriptor& right,
                                                   std::string_view reason) {
+  const std::lock_guard lock(changing_);
   TRY_ASSIGN(RangeDescriptor whole, home_.merge(left, right, reason));
   const RangeDescriptor before[] = {left, right};
   accounting_.replace(before, {&whole, 1}, clock_.monotonic_us());
@@ -243,13 +252,17 @@ Result<RangeDescriptor> RangeKeeper::merge_ranges(const RangeDescriptor& left,
 }
 
 Result<RangeDescriptor> RangeKeeper::merge(ByteView address, std::string_view reason) {
-  TRY_ASSIGN(const RangeDescriptor left, home_.find(address));
-  auto right = home_.find(left.end);
-  if (!right)
-    return Error{Code::invalid, fmt::format("{} is the last one: it has nothing to its right to "
-                                            "be merged with",
-                                            to_string(left))};
-  return merge_ranges(left, *right, reason);
+  for (unsigned attempt = 1;; attempt++) {
+    TRY_ASSIGN(const RangeDescriptor left, home_.find(address));
+    if (left.end == map_key_max)
+      return Error{Code::invalid, fmt::format("{} is the last one: it has nothing to its right to "
+                                              "be merged with",
+                                              to_string(left))};
+    TRY_ASSIGN(const RangeDescriptor right, home_.find(left.end));
+    auto whole = merge_ranges(left, right, reason);
+    const Code code = whole ? Code::invalid : whole.error().code;
+    if (code != Code::conflict || attempt == attempts_max) return whole;
+  }
 }
 
 void RangeKeeper::set_counted(const RangeCount& count) {

@@ -121,6 +121,9 @@ class RangeKeeper {
   uint64_t figures_us_ = 0;
   std::atomic<bool> paused_{false};
 
+  // Held from a change until it is accounted for, so that both are in one order.
+  std::mutex changing_;
+
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<bool> stopping_{false};

@@ -29,10 +29,10 @@ TEST_F(RangeRoutesTest, SplitListLookupAndMerge) {
   const json::value found = ask({.target = "/v1/ranges/lookup?key=" + key("n")}).json();
   EXPECT_EQ(found.at("range").at("start").as_string(), key("m"));
   EXPECT_EQ(found.at("path").as_array().size(), 2U);
-  EXPECT_EQ(ask({.method = post, .target = "/v1/ranges/merge",
-                 .body = "{\"key\":\"" + key("n") + "\"}"})
-                .status,
-            200U);
+  EXPECT_EQ(
+      ask({.method = post, .target = "/v1/ranges/merge", .body = "{\"key\":\"" + key("n") + "\"}"})
+          .status,
+      200U);
   EXPECT_EQ(ask({.target = "/v1/ranges"}).json().at("total").as_int64(), 2);
   const json::value history = ask({.target = "/v1/ranges/history"}).json();
   EXPECT_EQ(history.at("events").as_array().size(), 4U);
@@ -45,8 +45,10 @@ TEST_F(RangeRoutesTest, RefusesWhatMakesNoSense) {
   EXPECT_EQ(ask({.target = "/v1/ranges/x"}).status, 400U);
   EXPECT_EQ(ask({.target = "/v1/ranges/77"}).status, 404U);
   EXPECT_EQ(ask({.target = "/v1/ranges/jobs/77"}).status, 404U);
-  for (const char* const body : {"", "{}", "{\"kind\":\"x\"}", "{\"kind\":\"check\",\"threads\":0}"})
-    EXPECT_EQ(ask({.method = post, .target = "/v1/ranges/jobs", .body = body}).status, 400U) << body;
+  for (const char* const body :
+       {"", "{}", "{\"kind\":\"x\"}", "{\"kind\":\"check\",\"threads\":0}"})
+    EXPECT_EQ(ask({.method = post, .target = "/v1/ranges/jobs", .body = body}).status, 400U)
+        << body;
 }
 
 TEST_F(RangeRoutesTest, ADamagedDirectoryIsFoundAndRebuilt) {
@@ -70,7 +72,8 @@ TEST_F(RangeRoutesTest, ADamagedDirectoryIsFoundAndRebuilt) {
 
 TEST_F(RangeRoutesTest, AreForTheServersAdmin) {
   const Tokens::Made made = make_token(make("shop"), Role::admin);
-  for (const char* const path : {"/v1/ranges", "/v1/ranges/1", "/v1/ranges/plan", "/v1/ranges/jobs"})
+  for (const char* const path :
+       {"/v1/ranges", "/v1/ranges/1", "/v1/ranges/plan", "/v1/ranges/jobs"})
     EXPECT_EQ(ask({.target = path, .token = made.secret}).status, 403U) << path;
 }
 
