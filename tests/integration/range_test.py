@@ -76,7 +76,8 @@ class ByItself(RangesTest):
         borders = [r["start"] for r in ranges]
         self.assertIn("72000000", borders)  # raw data of the first keyspace
         self.assertIn("78000000", borders)  # and its models
-        reasons = [event["reason"] for event in self.does("range", "history", "--json").json["events"]]
+        events = self.does("range", "history", "--json").json["events"]
+        reasons = [event["reason"] for event in events]
         self.assertTrue(any(reason.startswith("size: ") for reason in reasons), reasons)
         self.assertTrue(any(reason.startswith("border: ") for reason in reasons), reasons)
         self.assertIn("REASON", self.does("range", "history").out)
@@ -174,7 +175,8 @@ class Jobs(RangesTest):
         started = self.does("range", "recount", "--background", "--speed", "1KiB", "--json").json
         job = started["id"]
         self.fails(1, f"job {job} is under way", "range", "check")
-        self.assertEqual(self.does("range", "jobs", job, "--pause", "--json").json["state"], "paused")
+        self.assertEqual(self.does("range", "jobs", job, "--pause", "--json").json["state"],
+                         "paused")
         self.assertIn("paused", self.does("range", "jobs").out)
         self.assertEqual(self.does("range", "jobs", job, "--resume", "--json").json["state"],
                          "running")
