@@ -32,9 +32,9 @@ struct RangeFigures {
   uint64_t bytes = 0;
   uint64_t keys = 0;
   uint64_t counted_ms = 0;     // unix; 0: never counted
-  uint64_t changed_us = 0;     // when it was cut or found
+  uint64_t changed_us = 0;     // when it was cut; 0: not since it was found
   uint64_t busy_since_us = 0;  // over the threshold since; 0: it is not
-  uint64_t uncuttable_us = 0;   // found to be large, without a place to cut; 0: never
+  uint64_t uncuttable_us = 0;  // found to be large, without a place to cut; 0: never
   bool has_news = false;       // traffic or other figures since the last take_news
 };
 

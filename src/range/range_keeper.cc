@@ -48,6 +48,11 @@ Bytes border(char mode, KeyspaceId keyspace) {
   return out;
 }
 
+// What was cut a moment ago is left alone: it may be put together, or cut, in the next.
+bool is_at_rest(const RangeFigures& figures, uint64_t now_us) {
+  return figures.changed_us == 0 || now_us - figures.changed_us >= rest_us;
+}
+
 double load_of(const RangeFigures& figures) { return figures.reads_per_s + figures.writes_per_s; }
 
 }  // namespace
@@ -89,7 +94,7 @@ RangeKeeper::RangeKeeper(Engine& engine, Clock& clock, RangeHome& home, RangeAcc
 Status RangeKeeper::load() {
   const uint64_t now_us = clock_.monotonic_us();
   TRY(home_.for_each([&](const RangeDescriptor& range) {
-    accounting_.replace({}, {&range, 1}, now_us);
+    accounting_.replace({}, {&range, 1}, 0);
     return Visit::go_on;
   }));
   std::vector<RangeFigures> all = accounting_.figures({}, ~size_t{0});
@@ -142,9 +147,10 @@ void RangeKeeper::plan_sizes(const Window& window, std::vector<RangeAction>& act
   for (const RangeFigures& figures : window.ranges) {
     if (counts == counts_per_round) return;
     const bool over = figures.bytes > options_.range_bytes_max;
-    const bool rested =
-        figures.uncuttable_us == 0 || window.now_us - figures.uncuttable_us >= rest_us;
-    if (figures.counted_ms != 0 && !(over && rested)) continue;
+    const bool tried =
+        figures.uncuttable_us != 0 && window.now_us - figures.uncuttable_us < rest_us;
+    const bool is_new = figures.counted_ms == 0 && is_at_rest(figures, window.now_us);
+    if (!is_new && (!over || tried)) continue;
     counts++;
     actions.push_back(
         {RangeAction::Kind::count,
@@ -161,7 +167,7 @@ void RangeKeeper::plan_loads(const Window& window, std::vector<RangeAction>& act
   for (const RangeFigures& figures : window.ranges) {
     const RangeDescriptor& range = figures.range;
     if (figures.busy_since_us == 0 || window.now_us - figures.busy_since_us < busy_us ||
-        window.now_us - figures.changed_us < rest_us)
+        !is_at_rest(figures, window.now_us))
       continue;
     const std::optional<Bytes> key = accounting_.load_split_at(range.id);
     if (!key) continue;
@@ -180,7 +186,7 @@ void RangeKeeper::plan_loads(const Window& window, std::vector<RangeAction>& act
 
 void RangeKeeper::plan_merges(const Window& window, std::vector<RangeAction>& actions) const {
   const auto at_rest = [&](const RangeFigures& figures) {
-    return figures.counted_ms != 0 && window.now_us - figures.changed_us >= rest_us;
+    return figures.counted_ms != 0 && is_at_rest(figures, window.now_us);
   };
   size_t merges = 0;
   for (size_t i = 0; i + 1 < window.ranges.size() && merges < merges_per_round; i++) {
