@@ -32,7 +32,8 @@ struct RangeAccounting::Entry {
   std::atomic<uint64_t> writes{0};
   std::atomic<int64_t> bytes{0};
   std::atomic<int64_t> keys{0};
-  std::atomic<bool> has_news{true};
+  std::atomic<bool> has_news{false};
+  std::atomic<bool> was_used{false};
   std::atomic<bool> gathers{false};
   mutable std::mutex mutex;
   double reads_per_s = 0;
@@ -42,6 +43,11 @@ struct RangeAccounting::Entry {
   uint64_t busy_since_us = 0;
   uint64_t uncuttable_us = 0;
   std::unique_ptr<LoadSplit> split;  // while it is busy
+
+  void set_news(bool used) {
+    has_news.store(true, std::memory_order_relaxed);
+    if (used) was_used.store(true, std::memory_order_relaxed);
+  }
 
   void gather(ByteView address) {
     if (!gathers.load(std::memory_order_relaxed)) return;
@@ -99,6 +105,7 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> before,
       entry->counted_ms = counted_ms;
       entry->changed_us = changed_us;
     }
+    if (!before.empty()) entry->set_news(bytes + keys > 0);
     by_start_[range.start] = entry;
     by_id_[range.id.value] = entry;
   }
@@ -109,7 +116,7 @@ void RangeAccounting::set_size(RangeId range, uint64_t bytes, uint64_t keys, uin
   if (!entry) return;
   entry->bytes = static_cast<int64_t>(bytes);
   entry->keys = static_cast<int64_t>(keys);
-  entry->has_news = true;
+  entry->set_news(bytes + keys > 0);
   const std::lock_guard lock(entry->mutex);
   entry->counted_ms = counted_ms;
 }
@@ -130,7 +137,7 @@ void RangeAccounting::sampled(std::span<const Bytes> reads, const WriteSet& writ
     if (is_counter_key(key) || !address_into(address, key)) return nullptr;
     if (!entry || !entry->range.holds(address)) entry = entry_at(address);
     if (!entry) return nullptr;
-    entry->has_news.store(true, std::memory_order_relaxed);
+    entry->set_news(true);
     // One place of each transaction will do: those of a long pipeline are alike, and cost.
     if (!std::exchange(gathered, true)) entry->gather(address);
     return entry.get();
@@ -195,12 +202,18 @@ RangeFigures RangeAccounting::figures_of(const Entry& entry) {
           .changed_us = entry.changed_us,
           .busy_since_us = entry.busy_since_us,
           .uncuttable_us = entry.uncuttable_us,
-          .has_news = entry.has_news};
+          .was_used = entry.was_used};
 }
 
 std::optional<RangeFigures> RangeAccounting::find(ByteView address) const {
   const std::shared_lock lock(mutex_);
   const auto entry = entry_at(address);
+  if (!entry) return {};
+  return figures_of(*entry);
+}
+
+std::optional<RangeFigures> RangeAccounting::find(RangeId range) const {
+  const auto entry = entry_of(range);
   if (!entry) return {};
   return figures_of(*entry);
 }

@@ -35,7 +35,7 @@ struct RangeFigures {
   uint64_t changed_us = 0;     // when it was cut; 0: not since it was found
   uint64_t busy_since_us = 0;  // over the threshold since; 0: it is not
   uint64_t uncuttable_us = 0;  // found to be large, without a place to cut; 0: never
-  bool has_news = false;       // traffic or other figures since the last take_news
+  bool was_used = false;       // it held something, or was asked for something, at some time
 };
 
 class RangeAccounting {
@@ -57,6 +57,7 @@ class RangeAccounting {
   void tick(uint64_t now_us, double busy_per_s);
 
   std::optional<RangeFigures> find(ByteView address) const;
+  std::optional<RangeFigures> find(RangeId range) const;
   // By start, from the range that holds the address on.
   std::vector<RangeFigures> figures(ByteView from, size_t limit) const;
   // Those with traffic or other figures since the last call.

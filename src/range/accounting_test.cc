@@ -44,6 +44,7 @@ TEST(RangeAccounting, GivesATransactionToItsRange) {
   EXPECT_EQ(figures[1].keys, 1'600u);
   EXPECT_EQ(accounting.take_news().size(), 2u);
   EXPECT_EQ(accounting.take_news().size(), 0u);
+  EXPECT_TRUE(figures[0].was_used);
   accounting.set_size(RangeId{2}, 7, 3, 1'000);
   EXPECT_EQ(accounting.find("x")->bytes, 7u);
   EXPECT_EQ(accounting.find("x")->counted_ms, 1'000u);

@@ -43,7 +43,10 @@ Result<std::optional<RangeDescriptor>> descriptor_at(ByteView key, ByteView valu
 Result<std::unique_ptr<EmbeddedHome>> EmbeddedHome::open(Engine& engine, Clock& clock,
                                                          Options options) {
   std::unique_ptr<EmbeddedHome> home(new EmbeddedHome(engine, clock, std::move(options)));
-  TRY(home->bootstrap());
+  // A disk that is full must not keep a store from being read: its ranges are made at a later
+  // start.
+  if (Status made = home->bootstrap(); !made && made.error().code != Code::no_space)
+    return std::move(made).error();
   return home;
 }
 

@@ -17,8 +17,10 @@ Result<NodeId> own_node(Engine& engine) {
   TRY(engine.scan({.begin = begin, .end = encode(NodeStatusKey{{~0u}}), .entries_max = 1}, visit));
   if (known) return *known;
   IdGenerator ids(engine, SystemKey::node_id_generator);
-  TRY_ASSIGN(const uint64_t id, ids.next());
-  return NodeId{static_cast<uint32_t>(id)};
+  const auto id = ids.next();
+  if (!id && id.error().code == Code::no_space) return NodeId{};  // nothing of it is stored then
+  if (!id) return id.error();
+  return NodeId{static_cast<uint32_t>(*id)};
 }
 
 }  // namespace

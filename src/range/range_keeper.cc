@@ -357,20 +357,22 @@ Status RangeKeeper::keep_figures() {
   Commit sizes;
   sizes.durability = options_.series.durability;
   for (const RangeFigures& figures : news) {
-    const std::string& source = sources.emplace_back(std::to_string(figures.range.id.value));
-    samples.push_back({"range.reads", source, static_cast<uint64_t>(figures.reads_per_s)});
-    samples.push_back({"range.writes", source, static_cast<uint64_t>(figures.writes_per_s)});
-    samples.push_back({"range.bytes", source, figures.bytes});
-    samples.push_back({"range.keys", source, figures.keys});
     Bytes stat(1, stat_format);
     append_be64(stat, figures.bytes);
     append_be64(stat, figures.keys);
     append_be64(stat, figures.counted_ms);
     sizes.writes.put(stat_key(figures.range.id), stat);
     constexpr size_t piece_bytes = 1 << 20;
-    if (sizes.writes.bytes() < piece_bytes) continue;
-    TRY(commit(engine_, sizes));
-    sizes.writes.clear();
+    if (sizes.writes.bytes() >= piece_bytes) {
+      TRY(commit(engine_, sizes));
+      sizes.writes.clear();
+    }
+    if (!figures.was_used) continue;
+    const std::string& source = sources.emplace_back(std::to_string(figures.range.id.value));
+    samples.push_back({"range.reads", source, static_cast<uint64_t>(figures.reads_per_s)});
+    samples.push_back({"range.writes", source, static_cast<uint64_t>(figures.writes_per_s)});
+    samples.push_back({"range.bytes", source, figures.bytes});
+    samples.push_back({"range.keys", source, figures.keys});
   }
   const uint64_t now_ms = clock_.unix_ms();
   TRY(series_.append(now_ms, samples));

@@ -172,7 +172,8 @@ TEST(RangeKeeper, KnowsSizesAfterARestart) {
   kept.restart(1'000'000, 1'000);
   EXPECT_EQ(kept.ranges()[0].bytes, bytes);
   EXPECT_NE(kept.ranges()[0].counted_ms, 0u);
-  const auto points = kept.keeper->series().read("range.bytes", "1", 0);
+  const auto points = kept.keeper->series().read("range.bytes", "1", kept.clock.unix_ms() - 60'000,
+                                                 kept.clock.unix_ms() + 1);
   ASSERT_EQ(points->size(), 1u);
   EXPECT_EQ(points->at(0).value, bytes);
 }

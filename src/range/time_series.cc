@@ -78,34 +78,19 @@ Status TimeSeries::append(uint64_t now_ms, std::span<const Sample> samples) {
 }
 
 Result<std::vector<TimeSeries::Point>> TimeSeries::read(ByteView name, ByteView source,
-                                                        uint64_t from_ms) const {
+                                                        uint64_t from_ms, uint64_t to_ms) const {
   std::vector<Point> points;
   for (const Resolution& resolution : {coarse, fine}) {
-    const Bytes begin = slot_key(name, resolution, from_ms, {});
-    const Bytes end = encode(TimeSeriesKey{name, resolution.number + 1, 0, {}});
-    Bytes scratch;
-    Status decoded;
-    const auto visit = [&](ByteView key, ByteView value) {
-      const auto slot = decode<TimeSeriesKey>(key, scratch);
-      if (!slot || slot->source != source || slot->slot < 0) return Visit::go_on;
-      auto samples = decode_samples(value);
-      if (!samples) {
-        decoded = std::move(samples).error();
-        return Visit::stop;
+    const uint64_t first_ms = from_ms / resolution.slot_ms * resolution.slot_ms;
+    for (uint64_t slot_ms = first_ms; slot_ms < to_ms; slot_ms += resolution.slot_ms) {
+      Value value;
+      TRY(engine_.get(slot_key(name, resolution, slot_ms, source), value));
+      if (!value.found()) continue;
+      TRY_ASSIGN(const Samples samples, decode_samples(value.bytes()));
+      for (const auto& [index, number] : samples) {
+        const uint64_t time_ms = slot_ms + index * resolution.sample_ms;
+        if (time_ms >= from_ms && time_ms < to_ms) points.push_back({time_ms, number});
       }
-      for (const auto& [index, number] : *samples) {
-        const uint64_t time_ms =
-            static_cast<uint64_t>(slot->slot) * resolution.slot_ms + index * resolution.sample_ms;
-        if (time_ms >= from_ms) points.push_back({time_ms, number});
-      }
-      return Visit::go_on;
-    };
-    Bytes at = begin;
-    while (true) {
-      TRY_ASSIGN(ScanPage page, engine_.scan({.begin = at, .end = end}, visit));
-      TRY(decoded);
-      if (!page.resume) break;
-      at = std::move(*page.resume);
     }
   }
   return points;

@@ -39,8 +39,9 @@ class TimeSeries {
 
   // Of one instant. A second one within the same 10 s replaces the first.
   Status append(uint64_t now_ms, std::span<const Sample> samples);
-  // Oldest first: averages where samples are gone, then samples.
-  Result<std::vector<Point>> read(ByteView name, ByteView source, uint64_t from_ms) const;
+  // Of [from, to), oldest first: averages where samples are gone, then samples.
+  Result<std::vector<Point>> read(ByteView name, ByteView source, uint64_t from_ms,
+                                  uint64_t to_ms) const;
   // Rolls up and removes what is too old of one series; does at most about `slots_max` at once and
   // returns how many.
   Result<size_t> roll_up(ByteView name, uint64_t now_ms, size_t slots_max = 1'000);

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t range_entries_max = 10'000;
 constexpr size_t range_body_bytes_max = 256 * 1024;  // a key of the largest size, in hex
 constexpr uint64_t by_hand_sticky_s = 3'600;
-constexpr uint64_t series_kept_ms = 3'600'000;
+constexpr uint64_t series_shown_ms = 3'600'000;
 
 // A bound is an address, and often the border of a keyspace, which is no key.
 std::string bound_text(ByteView bound) {
@@ -88,8 +88,8 @@ Result<HttpResponse> get_ranges(const RestContext& context, const HttpRequest& r
 Result<RangeFigures> figures_of_id(const RestContext& context, std::string_view text) {
   const auto id = parse_decimal(text);
   if (!id) return bad_query("the id of a range is a number");
-  for (const RangeFigures& figures : context.ranges.keeper().accounting().figures({}, ~size_t{0}))
-    if (figures.range.id.value == *id) return figures;
+  auto figures = context.ranges.keeper().accounting().find(RangeId{*id});
+  if (figures) return std::move(*figures);
   return Error{Code::not_found, "there is no range " + std::to_string(*id) +
                                     ": it was merged into another one, or never was"};
 }
@@ -101,11 +101,12 @@ Result<HttpResponse> get_range(const RestContext& context, const HttpRequest& re
   TRY_ASSIGN(const RangeFigures figures, figures_of_id(context, request.captures.at(0)));
   json::object answer = figures_json(figures);
   json::object series;
-  const uint64_t from_ms = context.clock.unix_ms() - series_kept_ms;
+  const uint64_t now_ms = context.clock.unix_ms();
   for (const std::string_view name : {"reads", "writes", "bytes", "keys"}) {
     TRY_ASSIGN(const auto points,
-               context.ranges.keeper().series().read(
-                   "range." + std::string(name), std::to_string(figures.range.id.value), from_ms));
+               context.ranges.keeper().series().read("range." + std::string(name),
+                                                     std::to_string(figures.range.id.value),
+                                                     now_ms - series_shown_ms, now_ms));
     json::array out;
     for (const TimeSeries::Point& point : points)
       out.push_back(json::array{point.time_ms, point.value});
