@@ -21,6 +21,8 @@ constexpr size_t lanes_max = metrics_detail::slots_max;
 constexpr size_t retired_nodes_max = 256;
 // How many ranges in use the clock passes before it takes one all the same.
 constexpr unsigned clock_steps_max = 32;
+// How often in a row the leaf that a thread holds is of no use before it takes another.
+constexpr unsigned leaf_misses_max = 8;
 // How often one waits for somebody else's lookup of the same gap before making an own one.
 constexpr unsigned joins_max = 2;
 
@@ -31,12 +33,13 @@ struct alignas(64) Lane {
   std::atomic<uint64_t> misses{0};
 };
 
-// The leaf that the thread found something in twice running: those who stay in one place need no
-// more. Not the first time, for counting oneself as its holder costs.
+// A leaf that the thread often finds what it looks for in: those who stay in one place need no
+// more. It is left for one that was of use twice running, and not at once.
 struct LastLeaf {
   uint64_t cache = 0;
-  const RangeLeaf* seen = nullptr;  // may be gone: only compared
+  const RangeLeaf* seen = nullptr;  // the last one; may be gone: only compared
   RangeRef held;
+  unsigned misses = 0;  // running
 };
 thread_local LastLeaf last_leaf;
 
@@ -320,8 +323,12 @@ RangeRef RangeCache::get(ByteView address, Side side) {
     if (at < leaf.count() && leaf.found_holds(at, address, side)) {
       metrics_detail::add(lane.hits, 1, slot);
       leaf.touch(at);
+      last.misses = 0;
       return RangeRef(&leaf, at);
     }
+    last.misses++;
+  } else {
+    last.misses = leaf_misses_max;
   }
   RangeRef range = state_->peek(address, side);
   if (!range) {
@@ -329,16 +336,17 @@ RangeRef RangeCache::get(ByteView address, Side side) {
     return range;
   }
   metrics_detail::add(lane.hits, 1, slot);
-  if (last.cache == state_->id && last.seen == range.leaf_)
+  if (last.seen == range.leaf_ && last.misses >= leaf_misses_max) {
+    last.cache = state_->id;
     last.held = range;
-  else
-    last.seen = range.leaf_;
-  last.cache = state_->id;
+  }
+  last.seen = range.leaf_;
   return range;
 }
 
 Result<RangeRef> RangeCache::find(ByteView address, Side side) {
-  if (RangeRef range = get(address, side)) return range;
+  Result<RangeRef> range = get(address, side);
+  if (*range) return range;
   return state_->find_missing(address, side);
 }
 

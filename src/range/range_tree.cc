@@ -46,7 +46,7 @@ size_t first_after(ByteView address, Side side, ByteView shared, const Head* hea
   if (order < 0 || (order == 0 && address.size() < shared.size())) return 0;
   if (order > 0) return count;
   const Head head = to_head(address.substr(shared.size()));
-  // Without branches, for they would be guesses.
+  // With branches: guessed right, they let the next level be fetched before this one is decided.
   size_t low = 0;
   for (size_t size = count; size > 0;) {
     const size_t half = size / 2;
@@ -165,8 +165,8 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
   const size_t count = children.size();
   ASSERT(count > 0 && count <= children_max);
   const size_t shared = shared_prefix(children[0].end, children[count - 1].end);
-  const size_t ends_at =
-      sizeof(RangeInner) + count * (sizeof(Head) + sizeof(RangeNode*)) + (count + 1) * 4;
+  const size_t ends_at = sizeof(RangeInner) + count * (sizeof(Head) + sizeof(RangeNode*)) +
+                         (shared + 3) / 4 * 4 + (count + 1) * sizeof(uint32_t);
   size_t size = ends_at;
   for (const Child& child : children) size += child.end.size();
 
@@ -176,6 +176,7 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
   auto* heads = const_cast<Head*>(node->heads());
   auto** nodes = const_cast<RangeNode**>(node->children());
   auto* offsets = const_cast<uint32_t*>(node->offsets());
+  std::copy_n(children[0].end.data(), shared, const_cast<char*>(node->shared()));
   offsets[0] = static_cast<uint32_t>(ends_at);
   for (size_t i = 0; i < count; i++) {
     const ByteView end = children[i].end;
@@ -194,7 +195,7 @@ void RangeInner::free(RangeInner* node) {
 }
 
 size_t RangeInner::find(ByteView address, Side side) const {
-  return first_after(address, side, end(0).substr(0, shared_bytes_), heads(), count_, long_head_of,
+  return first_after(address, side, {shared(), shared_bytes_}, heads(), count_, long_head_of,
                      [&](size_t i) { return end(i); });
 }
 

@@ -156,9 +156,7 @@ class alignas(16) RangeInner final : public RangeNode {
   RangeNode* child(size_t i) const { return children()[i]; }
   ByteView end(size_t i) const { return {base() + offsets()[i], offsets()[i + 1] - offsets()[i]}; }
   size_t find(ByteView address, Side side) const;
-  void prefetch() const {
-    prefetch_bytes(sizeof(RangeInner) + children_max * (sizeof(Head) + sizeof(RangeNode*)));
-  }
+  void prefetch() const { prefetch_bytes(sizeof(RangeInner) + children_max * sizeof(Head)); }
 
  private:
   using Head = unsigned __int128;
@@ -168,7 +166,10 @@ class alignas(16) RangeInner final : public RangeNode {
   RangeNode* const* children() const {
     return reinterpret_cast<RangeNode* const*>(heads() + count_);
   }
-  const uint32_t* offsets() const { return reinterpret_cast<const uint32_t*>(children() + count_); }
+  const char* shared() const { return reinterpret_cast<const char*>(children() + count_); }
+  const uint32_t* offsets() const {
+    return reinterpret_cast<const uint32_t*>(shared() + (shared_bytes_ + 3) / 4 * 4);
+  }
 };
 
 // The newest tree, as its writer sees it. A change makes a new root and leaves the old nodes as
