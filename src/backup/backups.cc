@@ -376,11 +376,13 @@ Result<JobStatus> Backups::verify(const VerifyRequest& request) {
   job->kind = JobKind::verify;
   job->restore = {.repository = repository.path(),
                   .backup = request.backup,
+                  .bytes_per_second = request.bytes_per_second,
                   .threads = threads_for(request.threads)};
   {
     const std::lock_guard lock(mutex_);
     job->id = fmt::format("verify-{}", ++number_);
   }
+  job->control.set_bytes_per_second(request.bytes_per_second);
   return begin(std::move(job));
 }
 

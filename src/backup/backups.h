@@ -88,6 +88,7 @@ class Backups {
   struct VerifyRequest {
     std::filesystem::path repository;
     std::string backup = {};  // empty: all of them
+    uint64_t bytes_per_second = 0;
     unsigned threads = 0;
   };
   Result<JobStatus> verify(const VerifyRequest& request);

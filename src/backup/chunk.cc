@@ -39,12 +39,12 @@ bool ChunkCutter::add(ByteView key, ByteView value) {
          ends_chunk(key, chunk_entry_header_bytes + key.size() + value.size());
 }
 
-Chunk ChunkCutter::take() {
-  Chunk chunk{.facts = {.digest = sha256(plain_),
-                        .first_key = std::move(first_key_),
-                        .entries = entries_,
-                        .bytes = plain_.size()},
-              .plain = std::move(plain_)};
+EntryChunk ChunkCutter::take() {
+  EntryChunk chunk{.facts = {.digest = sha256(plain_),
+                             .first_key = std::move(first_key_),
+                             .entries = entries_,
+                             .bytes = plain_.size()},
+                   .plain = std::move(plain_)};
   *this = ChunkCutter();
   return chunk;
 }

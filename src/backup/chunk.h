@@ -33,7 +33,7 @@ struct ChunkFacts {
   bool operator==(const ChunkFacts&) const = default;
 };
 
-struct Chunk {
+struct EntryChunk {
   ChunkFacts facts;
   Bytes plain;
 };
@@ -44,7 +44,7 @@ class ChunkCutter {
   // True: the chunk ends behind this entry, and is to be taken.
   bool add(ByteView key, ByteView value);
   bool empty() const { return plain_.empty(); }
-  Chunk take();
+  EntryChunk take();
 
  private:
   Bytes plain_;

@@ -80,7 +80,7 @@ class UnitWalk {
 
  private:
   Status write_chunks() {
-    for (Chunk& chunk : cut_) {
+    for (EntryChunk& chunk : cut_) {
       TRY_ASSIGN(const uint64_t added, repository_.put_chunk(chunk));
       TRY(control_.step("chunk written"));
       result_.added_bytes += added;
@@ -94,7 +94,7 @@ class UnitWalk {
   Repository& repository_;
   JobControl& control_;
   ChunkCutter cutter_;
-  std::vector<Chunk> cut_;
+  std::vector<EntryChunk> cut_;
   UnitResult result_;
 };
 

@@ -91,7 +91,7 @@ Result<Repository> Repository::open_or_make(const std::filesystem::path& path) {
   return repository;
 }
 
-Result<uint64_t> Repository::put_chunk(const Chunk& chunk) {
+Result<uint64_t> Repository::put_chunk(const EntryChunk& chunk) {
   std::error_code failed;
   if (std::filesystem::exists(chunk_path(chunk.facts.digest), failed)) return 0;
   const Bytes file = encode_chunk_file(chunk.plain);

@@ -25,7 +25,7 @@ class Repository {
   const std::filesystem::path& path() const { return path_; }
 
   // How many bytes it took: 0 if it was there. Durable after sync_chunks().
-  Result<uint64_t> put_chunk(const Chunk& chunk);
+  Result<uint64_t> put_chunk(const EntryChunk& chunk);
   Status sync_chunks();
   // Checked against its digest.
   Result<Bytes> get_chunk(const ChunkFacts& facts) const;

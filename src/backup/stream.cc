@@ -36,13 +36,13 @@ BackupStreamWriter::~BackupStreamWriter() {
   discard(remove_tree(source_.folder));  // what cannot be removed now is at the next start
 }
 
-void BackupStreamWriter::append_chunk(Bytes& out, Chunk chunk) {
+void BackupStreamWriter::append_chunk(Bytes& out, EntryChunk chunk) {
   append_frame(out, chunk_frame, encode_chunk_file(chunk.plain));
   manifest_->chunks.push_back(std::move(chunk.facts));
 }
 
 Status BackupStreamWriter::read_page(Bytes& out) {
-  std::vector<Chunk> cut;
+  std::vector<EntryChunk> cut;
   const auto visit = [&](ByteView key, ByteView value) {
     if (cutter_.add(key, value)) cut.push_back(cutter_.take());
     return Visit::go_on;
@@ -57,7 +57,7 @@ Status BackupStreamWriter::read_page(Bytes& out) {
     if (!cutter_.empty()) cut.push_back(cutter_.take());
     if (++interval_ < intervals_.size()) from_ = intervals_[interval_].first;
   }
-  for (Chunk& chunk : cut) append_chunk(out, std::move(chunk));
+  for (EntryChunk& chunk : cut) append_chunk(out, std::move(chunk));
   return {};
 }
 

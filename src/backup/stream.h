@@ -30,7 +30,7 @@ class BackupStreamWriter {
 
  private:
   Status read_page(Bytes& out);
-  void append_chunk(Bytes& out, Chunk chunk);
+  void append_chunk(Bytes& out, EntryChunk chunk);
 
   Backups::Source source_;
   std::optional<Manifest> manifest_;

@@ -616,7 +616,8 @@ Status Keyspaces::abandon_restore(KeyspaceId id, const Caller& caller) {
     return std::optional<std::string>("abandoned");
   };
   const auto keyspace = change_id(
-      id, {.action = "restore", .caller = caller, .alone = true, .keys = {records, name_key}}, edit);
+      id, {.action = "restore", .caller = caller, .alone = true, .keys = {records, name_key}},
+      edit);
   if (!keyspace) return keyspace.error();
   wake_collector_();
   return {};

@@ -73,8 +73,10 @@ class RestFixture : public testing::Test {
     keyspaces_ = std::move(*opened);
     tokens_ = std::make_unique<Tokens>(map_, keyspaces_->changes());
     gc_ = std::make_unique<Gc>(map_, keyspaces_->changes());
+    collector_ = std::make_unique<Collector>(*keyspaces_, *gc_);
+    backups_ = std::make_unique<Backups>(*keyspaces_, *collector_, BackupsOptions{});
     context_ = std::make_unique<RestContext>(
-        RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, {}});
+        RestContext{*keyspaces_, *tokens_, *gc_, raw_, *backups_, metrics_, clock_, {}});
     auto router = Router::make(make_routes(*context_));
     ASSERT_OK(router);
     router_ = std::make_unique<Router>(std::move(*router));
@@ -194,6 +196,8 @@ class RestFixture : public testing::Test {
   std::unique_ptr<Keyspaces> keyspaces_;
   std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<Gc> gc_;
+  std::unique_ptr<Collector> collector_;
+  std::unique_ptr<Backups> backups_;
   std::unique_ptr<RestContext> context_;
   std::unique_ptr<Router> router_;
   std::string authorization_;
