@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <set>
 
 #include "backup/files.h"
@@ -22,6 +23,17 @@ Status check_absolute(const std::filesystem::path& path) {
   if (path.is_absolute() && path.native().find('\0') == std::string::npos) return {};
   return Error{Code::invalid, fmt::format("{} is no absolute path", quote(path.native())),
                "bad_repository"};
+}
+
+// Of jobs that were killed: no draft takes as long.
+void remove_old_drafts(const std::filesystem::path& drafts) {
+  constexpr auto old_after = std::chrono::hours(24);
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(drafts, failed)) {
+    const auto written = entry.last_write_time(failed);
+    if (!failed && std::filesystem::file_time_type::clock::now() - written > old_after)
+      std::filesystem::remove(entry.path(), failed);
+  }
 }
 
 }  // namespace
@@ -71,6 +83,10 @@ Result<Repository> Repository::open(const std::filesystem::path& path) {
 Result<Repository> Repository::open_or_make(const std::filesystem::path& path) {
   TRY(check_absolute(path));
   auto opened = open(path);
+  if (opened) {
+    TRY(make_folders(opened->drafts()));  // a copy may have lost it: it is empty
+    remove_old_drafts(opened->drafts());
+  }
   if (opened || opened.error().reason != "no_repository") return opened;
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator(path, failed)) {

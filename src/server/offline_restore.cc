@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "backup/files.h"
@@ -37,10 +39,13 @@ class ProgressTeller {
  public:
   ProgressTeller(const OfflineRestore& asked, const JobControl& control)
       : thread_([&asked, &control](const std::stop_token& stop) {
+          std::mutex mutex;
+          std::condition_variable_any stopped;
+          std::unique_lock lock(mutex);
           while (asked.on_progress && !stop.stop_requested()) {
             const JobControl::Progress now = control.progress();
             asked.on_progress(now.phase, now.bytes_done, now.bytes_total);
-            std::this_thread::sleep_for(progress_period);
+            stopped.wait_for(lock, stop, progress_period, [] { return false; });
           }
         }) {}
 

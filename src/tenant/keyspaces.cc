@@ -96,6 +96,17 @@ Bytes due_key(uint64_t due_ms, KeyspaceId id, DueJob job, ByteView detail = {}) 
   return encode(KeyspaceDueKey{due_ms, id, job, detail});
 }
 
+void remember_request(View& view, const Keyspaces::Creation& creation, KeyspaceId made,
+                      uint64_t now_ms) {
+  stored::CreateRequest request;
+  request.set_keyspace(made.value);
+  request.set_digest(digest_of(creation));
+  request.set_forget_at_ms(now_ms + request_kept_ms);
+  view.put(encode(KeyspaceRequestKey{creation.request_id}), encode_message(request));
+  view.put(due_key(now_ms + request_kept_ms, made, DueJob::request, creation.request_id),
+           due_entry_value);
+}
+
 }  // namespace
 
 struct Keyspaces::ChangeOf {
@@ -281,15 +292,7 @@ Status Keyspaces::try_create(const Creation& creation, const Caller& caller, Att
     view.put(meta_key, encode_keyspace(*change.after));
     view.put(name_key, std::to_string(attempt.id.value));
     if (creation.restore_record) view.put(restore_key, *creation.restore_record);
-    if (!creation.request_id.empty()) {
-      stored::CreateRequest request;
-      request.set_keyspace(attempt.id.value);
-      request.set_digest(digest_of(creation));
-      request.set_forget_at_ms(now_ms + request_kept_ms);
-      view.put(request_key, encode_message(request));
-      view.put(due_key(now_ms + request_kept_ms, attempt.id, DueJob::request, creation.request_id),
-               due_entry_value);
-    }
+    if (!creation.request_id.empty()) remember_request(view, creation, attempt.id, now_ms);
     attempt.keyspace = std::move(*change.after);
     return {};
   });
