@@ -92,7 +92,6 @@ RestoreContext Backups::restore_context() {
 
 Status Backups::start() {
   if (options_.work.empty()) return {};
-  TRY(make_folders(options_.work));
   TRY(find_left_creates());
   return find_left_restores();
 }
@@ -284,7 +283,8 @@ void Backups::clear_up(Job& job) {
     discard(remove_tree(folder));
   }
   if (job.kind != JobKind::restore) return;
-  if (job.target && job.is_canceled) discard(keyspaces_.abandon_restore(*job.target, restorer));
+  if (job.target && job.is_canceled)
+    discard(abandon_restore(*job.target, restore_context(), restorer));
   if (job.restore.is_spool) discard(remove_tree(job.restore.repository));
 }
 

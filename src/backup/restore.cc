@@ -309,6 +309,15 @@ Status run_restore(const RestorePlan& plan, KeyspaceId target, const RestoreCont
   return {};
 }
 
+// The cursors first: without them whoever goes on begins at the beginning, which does no harm.
+Status abandon_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller) {
+  const Bytes record = encode(KeyspaceRestoreKey{target, {}});
+  Commit commit;
+  commit.writes.remove_range(successor(record), prefix_end(record));
+  TRY(trellis::commit(context.keyspaces.map().engine, commit));
+  return context.keyspaces.abandon_restore(target, caller);
+}
+
 Status restore_store(const RestorePlan& plan, Engine& engine, JobControl& control) {
   const Bytes record_key = encode(KeyspaceRestoreKey{store_restore, {}});
   Value record;

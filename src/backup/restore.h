@@ -55,6 +55,9 @@ Result<Keyspace> begin_restore(const RestorePlan& plan, const std::string& name,
 Status run_restore(const RestorePlan& plan, KeyspaceId target, const RestoreContext& context,
                    const Caller& caller, JobControl& control);
 
+// Instead: the keyspace is buried. REQUIRES: run_restore does not run.
+Status abandon_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller);
+
 // All of a store into an engine that nobody else uses, and that holds nothing but what an
 // interrupted run of the same plan left. Checks all before it writes.
 Status restore_store(const RestorePlan& plan, Engine& engine, JobControl& control);

@@ -560,8 +560,6 @@ Status Keyspaces::bury(KeyspaceId id, uint64_t due_ms) {
   append_gc_intervals(id, intervals);
   const Bytes tokens = encode(KeyspaceTokenKey{id, {}});
   intervals.emplace_back(tokens, prefix_end(tokens));
-  const Bytes restore = encode(KeyspaceRestoreKey{id, {}});
-  intervals.emplace_back(restore, prefix_end(restore));
   std::vector<Bytes> keys;
   for (const auto& [begin, end] : intervals) keys.push_back(begin);
   const auto edit = [&](View& view, Keyspace& keyspace) -> Result<std::optional<std::string>> {

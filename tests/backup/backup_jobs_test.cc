@@ -43,7 +43,8 @@ class BackupJobsTest : public testing::Test {
   void open(std::function<Status(std::string_view)> at_step = {}) {
     backups_.reset();
     keyspaces_.reset();
-    transactor_ = std::make_unique<Transactor>(*engine_, clock_);
+    transactor_ =
+        std::make_unique<Transactor>(*engine_, clock_, TransactOptions{.check_scope = true});
     map_.emplace(MapHandle{*engine_, *transactor_, clock_, Durability::off});
     auto keyspaces = Keyspaces::open(*map_);
     ASSERT_OK(keyspaces);
