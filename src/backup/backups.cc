@@ -184,10 +184,14 @@ void Backups::forget_old_jobs() {
 }
 
 Status Backups::run_kind(Job& job) {
-  switch (job.kind) {
-    case JobKind::create: return run_create_job(job);
-    case JobKind::restore: return run_restore_job(job);
-    case JobKind::verify: return run_verify_job(job);
+  try {
+    switch (job.kind) {
+      case JobKind::create: return run_create_job(job);
+      case JobKind::restore: return run_restore_job(job);
+      case JobKind::verify: return run_verify_job(job);
+    }
+  } catch (const std::exception& thrown) {  // by the file system or for want of memory
+    return Error{Code::unavailable, thrown.what()};
   }
   return {};
 }

@@ -54,8 +54,9 @@ Status store_unit(const std::filesystem::path& folder, size_t unit, const UnitRe
 // Reads one unit, page by page, and writes its chunks.
 class UnitWalk {
  public:
-  UnitWalk(Engine& copy, Repository& repository, JobControl& control)
-      : copy_(copy), repository_(repository), control_(control) {}
+  // `on_disk_with` may be null: the store whose disk the repository shares.
+  UnitWalk(Engine& copy, Repository& repository, const Engine* on_disk_with, JobControl& control)
+      : copy_(copy), repository_(repository), on_disk_with_(on_disk_with), control_(control) {}
 
   Result<UnitResult> run(const KeyInterval& unit) {
     Bytes from = unit.first;
@@ -81,6 +82,7 @@ class UnitWalk {
  private:
   Status write_chunks() {
     for (EntryChunk& chunk : cut_) {
+      if (on_disk_with_ != nullptr) TRY(on_disk_with_->room());
       TRY_ASSIGN(const uint64_t added, repository_.put_chunk(chunk));
       TRY(control_.step("chunk written"));
       result_.added_bytes += added;
@@ -92,6 +94,7 @@ class UnitWalk {
 
   Engine& copy_;
   Repository& repository_;
+  const Engine* const on_disk_with_;
   JobControl& control_;
   ChunkCutter cutter_;
   std::vector<EntryChunk> cut_;
@@ -136,25 +139,30 @@ Result<uint64_t> bytes_of(Engine& copy, const std::vector<Keyspace>& keyspaces) 
   return bytes;
 }
 
-Status walk_units(const std::vector<KeyInterval>& units, const CreatePlan& plan,
-                  const std::filesystem::path& folder, Engine& copy, Repository& repository,
-                  JobControl& control) {
-  return run_in_parallel(plan.threads, units.size(), [&](size_t i) -> Status {
-    std::error_code failed;
-    if (std::filesystem::exists(unit_path(folder, i), failed)) {
-      // Done before an interruption.
-      TRY_ASSIGN(const UnitResult before, load_unit(unit_path(folder, i)));
-      uint64_t bytes = 0;
-      for (const ChunkFacts& chunk : before.chunks) bytes += chunk.bytes;
-      control.skip(bytes);
-      return {};
-    }
-    UnitWalk walk(copy, repository, control);
-    TRY_ASSIGN(const UnitResult result, walk.run(units[i]));
-    TRY(control.step("unit walked"));
-    TRY(store_unit(folder, i, result));
-    return control.step("unit stored");
-  });
+// What walks of units share.
+struct Walk {
+  const std::filesystem::path& folder;
+  Engine& copy;
+  Repository& repository;
+  const Engine* on_disk_with;
+  JobControl& control;
+};
+
+Status walk_unit(const Walk& walk, const KeyInterval& unit, size_t number) {
+  std::error_code failed;
+  if (std::filesystem::exists(unit_path(walk.folder, number), failed)) {
+    // Done before an interruption.
+    TRY_ASSIGN(const UnitResult before, load_unit(unit_path(walk.folder, number)));
+    uint64_t bytes = 0;
+    for (const ChunkFacts& chunk : before.chunks) bytes += chunk.bytes;
+    walk.control.skip(bytes);
+    return {};
+  }
+  UnitWalk unit_walk(walk.copy, walk.repository, walk.on_disk_with, walk.control);
+  TRY_ASSIGN(const UnitResult result, unit_walk.run(unit));
+  TRY(walk.control.step("unit walked"));
+  TRY(store_unit(walk.folder, number, result));
+  return walk.control.step("unit stored");
 }
 
 Status take_copy(const CreateContext& context, const std::filesystem::path& copy) {
@@ -248,7 +256,14 @@ Result<Manifest> run_create(const CreatePlan& plan, const CreateContext& context
   const size_t count = std::min<size_t>(bytes / unit_target_bytes, units_max);
   TRY_ASSIGN(const auto units, cut_units(*copy, intervals_of(plan), count));
   control.begin_phase("reading", bytes);
-  TRY(walk_units(units, plan, folder, *copy, repository, control));
+  const Walk walk{
+      .folder = folder,
+      .copy = *copy,
+      .repository = repository,
+      .on_disk_with = on_one_disk(folder, repository.path()) ? &context.engine : nullptr,
+      .control = control};
+  TRY(run_in_parallel(plan.threads, units.size(),
+                      [&](size_t i) { return walk_unit(walk, units[i], i); }));
   for (size_t i = 0; i < units.size(); i++) {
     TRY_ASSIGN(UnitResult result, load_unit(unit_path(folder, i)));
     manifest.added_bytes += result.added_bytes;

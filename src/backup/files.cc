@@ -91,6 +91,13 @@ Status sync_folder_of_files(const std::filesystem::path& folder) {
   return {};
 }
 
+bool on_one_disk(const std::filesystem::path& a, const std::filesystem::path& b) {
+  struct stat of_a {};
+  struct stat of_b {};
+  return ::stat(a.c_str(), &of_a) == 0 && ::stat(b.c_str(), &of_b) == 0 &&
+         of_a.st_dev == of_b.st_dev;
+}
+
 Status make_folders(const std::filesystem::path& folder) {
   std::error_code failed;
   if (std::filesystem::is_directory(folder, failed)) return {};

@@ -16,6 +16,7 @@ Result<Bytes> read_whole_file(const std::filesystem::path& path, size_t bytes_ma
 Status write_whole_file(const std::filesystem::path& path, const std::filesystem::path& drafts,
                         ByteView bytes);
 Status sync_folder_of_files(const std::filesystem::path& folder);
+bool on_one_disk(const std::filesystem::path& a, const std::filesystem::path& b);
 // With all folders above it that are missing.
 Status make_folders(const std::filesystem::path& folder);
 // Whatever is there; nothing is fine too.

@@ -213,9 +213,9 @@ Result<uint64_t> Repository::remove(std::string_view id) {
   uint64_t freed = 0;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(path_ / "chunks", failed)) {
-    if (!entry.is_regular_file() || kept.contains(entry.path().filename())) continue;
-    freed += entry.file_size();
-    std::filesystem::remove(entry.path(), failed);
+    if (!entry.is_regular_file(failed) || kept.contains(entry.path().filename())) continue;
+    const uint64_t bytes = entry.file_size(failed);
+    if (!failed && std::filesystem::remove(entry.path(), failed)) freed += bytes;
   }
   return freed;
 }

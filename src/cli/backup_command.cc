@@ -133,6 +133,10 @@ Status begin_job(ClientSession& session, const BackupArguments& arguments,
 Status create_stream(ClientSession& session, const BackupArguments& arguments) {
   if (session.out.is_terminal())
     return wrong_use("a backup is no text for a terminal: send it to a file or a pipe");
+  if (arguments.detach || !arguments.limit.empty() || !arguments.threads.empty())
+    return wrong_use(
+        "--limit, --threads and --detach are for folders: a stream is as fast as its "
+        "reader");
   std::string target = "/v1/backups/stream";
   if (!arguments.keyspace.empty()) target += "?keyspace=" + percent_encode(arguments.keyspace);
   uint64_t bytes = 0;

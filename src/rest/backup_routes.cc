@@ -233,7 +233,10 @@ class BackupUpload final : public BodySink {
 
   Status write(ByteView piece) override {
     if (!failed_) {
-      if (Status taken = reader_.write(piece); !taken) failed_ = taken.error();
+      // It is kept on the disk of the store.
+      Status taken = context_.keyspaces.map().engine.room();
+      if (taken) taken = reader_.write(piece);
+      if (!taken) failed_ = taken.error();
     } else {
       swallowed_bytes_ += piece.size();
     }

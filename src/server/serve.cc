@@ -122,7 +122,8 @@ Result<std::unique_ptr<Engine>> open_copy(const std::filesystem::path& folder, c
                                                .clock = clock,
                                                .cache_bytes = copy_cache_bytes,
                                                .background_threads = 1,
-                                               .create_if_missing = false}));
+                                               .create_if_missing = false,
+                                               .compacts = false}));
   return engine;
 }
 

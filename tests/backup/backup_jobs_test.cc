@@ -185,6 +185,10 @@ TEST_F(BackupJobsTest, WhatIsRestoredIsWhatWasThereAtEachOfManyTimes) {
   make("a");
   make("b");
   fill("b", random, 300);
+  const Bytes versions = encode(SystemKey{SystemKey::redis_version_generator});
+  Commit mark;
+  mark.writes.put(versions, "123456789");
+  ASSERT_OK(commit(*engine_, mark));
   std::map<std::string, Entries> by_backup;
   uint64_t first_added = 0;
   for (int round = 0; round < 4; round++) {
@@ -208,6 +212,7 @@ TEST_F(BackupJobsTest, WhatIsRestoredIsWhatWasThereAtEachOfManyTimes) {
     const JobStatus job = restore(name, backup, "a");
     ASSERT_EQ(job.state, JobState::done) << job.error->message;
     expect_same(name, entries);
+    EXPECT_EQ(skipped_to_, 123456789U);
     EXPECT_EQ(keyspaces_->load(name)->config, (Config{{"c", "d"}}));
   }
   const JobStatus verified = wait(backups_->verify({.repository = repository()}));
