@@ -14,12 +14,24 @@ namespace {
 
 constexpr unsigned threads_by_default = 2;
 constexpr unsigned threads_max = 32;
+constexpr size_t restore_file_bytes_max = 1024 * 1024;
 constexpr size_t jobs_kept = 100;  // of those that are over
 constexpr std::string_view spool_start = "spool-";
 const Caller restorer{Role::server_admin, "backup"};
 
 Error job_over(std::string_view id) {
   return {Code::conflict, fmt::format("the job {} is over", id), "job_over"};
+}
+
+Status store_restore(const std::filesystem::path& folder, const RestorePlan& plan) {
+  TRY(make_folders(folder));
+  TRY(write_whole_file(folder / "restore", folder, encode_plan(plan)));
+  return sync_folder_of_files(folder);
+}
+
+Result<RestorePlan> load_restore(const std::filesystem::path& folder) {
+  TRY_ASSIGN(const Bytes stored, read_whole_file(folder / "restore", restore_file_bytes_max));
+  return decode_plan(stored);
 }
 
 }  // namespace
@@ -92,67 +104,70 @@ RestoreContext Backups::restore_context() {
 
 Status Backups::start() {
   if (options_.work.empty()) return {};
-  TRY(find_left_creates());
-  return find_left_restores();
-}
-
-Status Backups::find_left_creates() {
+  std::vector<std::shared_ptr<Job>> left;
+  find_left_files(left);
+  TRY(find_left_records(left));
+  std::set<std::string> spools;
+  for (const auto& job : left)
+    if (job->restore.is_spool) spools.insert(job->restore.repository.filename());
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator(options_.work, failed)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with(spool_start)) continue;  // of a restore, or see below
-    auto plan = load_plan(options_.work, name);
-    if (!plan || plan->id != name) {  // it was never told of, or is done
-      log_info("removing what an interrupted backup left", {{"folder", entry.path().string()}});
-      discard(remove_tree(entry.path()));  // the next start tries again
-      continue;
-    }
-    auto job = std::make_shared<Job>();
-    job->id = name;
-    job->create = std::move(*plan);
-    job->control.set_bytes_per_second(job->create.bytes_per_second);
-    if (!job->create.whole) {
-      const auto keyspace = keyspaces_.load(job->create.keyspace);
-      if (keyspace) job->keyspace = keyspace->name;
-    }
-    log_info("going on with a backup", {{"job", name}});
+    // What cannot be removed now is at the next start.
+    if (name.starts_with(spool_start) && !spools.contains(name)) discard(remove_tree(entry.path()));
+  }
+  for (std::shared_ptr<Job>& job : left) {
+    log_info("going on with a job", {{"job", job->id}, {"kind", to_string(job->kind)}});
     TRY(begin(std::move(job)));
   }
   return {};
 }
 
-Status Backups::find_left_restores() {
+// Of backups, and of restores that had not begun to write.
+void Backups::find_left_files(std::vector<std::shared_ptr<Job>>& left) {
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.work, failed)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(spool_start)) continue;  // of a restore, or of nobody
+    auto job = std::make_shared<Job>();
+    job->id = name;
+    if (auto create = load_plan(options_.work, name); create && create->id == name) {
+      job->create = std::move(*create);
+      const auto keyspace = keyspaces_.load(job->create.keyspace);
+      if (!job->create.whole && keyspace) job->keyspace = keyspace->name;
+    } else if (auto restore = load_restore(entry.path()); restore && restore->job == name) {
+      job->kind = JobKind::restore;
+      job->restore = std::move(*restore);
+      job->keyspace = job->restore.name;
+    } else {  // it was never told of, or is done
+      log_info("removing what an interrupted job left", {{"folder", entry.path().string()}});
+      discard(remove_tree(entry.path()));  // the next start tries again
+      continue;
+    }
+    left.push_back(std::move(job));
+  }
+}
+
+// Of restores that had: the record says more than the file of the same job.
+Status Backups::find_left_records(std::vector<std::shared_ptr<Job>>& left) {
   const Bytes begin_key = encode(KeyspaceRestoreKey{KeyspaceId{0}, {}});
   const Bytes end_key = prefix_end(encode(KeyspaceRestoreKey{KeyspaceId{keyspace_id_max}, {}}));
-  std::vector<std::shared_ptr<Job>> found;
-  std::set<std::string> spools;
   const auto visit = [&](ByteView key, ByteView value) {
     const auto record = decode<KeyspaceRestoreKey>(key);
     if (!record || !record->part.empty()) return Visit::go_on;
     auto plan = decode_plan(value);
     if (!plan) return Visit::go_on;
+    std::erase_if(left, [&](const auto& job) { return job->id == plan->job; });
     auto job = std::make_shared<Job>();
-    job->id = fmt::format("restore-{}", record->keyspace.value);
+    job->id = plan->job;
     job->kind = JobKind::restore;
+    job->keyspace = plan->name;
     job->restore = std::move(*plan);
     job->target = record->keyspace;
-    job->control.set_bytes_per_second(job->restore.bytes_per_second);
-    if (job->restore.is_spool) spools.insert(job->restore.repository.filename());
-    found.push_back(std::move(job));
+    left.push_back(std::move(job));
     return Visit::go_on;
   };
   TRY(keyspaces_.map().engine.scan({.begin = begin_key, .end = end_key}, visit));
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(options_.work, failed)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with(spool_start) && !spools.contains(name)) discard(remove_tree(entry.path()));
-  }
-  for (std::shared_ptr<Job>& job : found) {
-    if (const auto keyspace = keyspaces_.load(*job->target); keyspace)
-      job->keyspace = keyspace->name;
-    log_info("going on with a restore", {{"job", job->id}});
-    TRY(begin(std::move(job)));
-  }
   return {};
 }
 
@@ -162,6 +177,8 @@ Result<JobStatus> Backups::begin(std::shared_ptr<Job> job) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return Error{Code::unavailable, "the server stops"};
   job->control.at_step = options_.at_step;
+  job->control.set_bytes_per_second(job->kind == JobKind::create ? job->create.bytes_per_second
+                                                                 : job->restore.bytes_per_second);
   job->started_ms = keyspaces_.map().clock.unix_ms();
   const bool paused = job->kind == JobKind::create ? job->create.paused : job->restore.paused;
   job->state = paused ? JobState::paused : JobState::running;
@@ -200,6 +217,8 @@ void Backups::run(Job& job) {
   Status status = run_kind(job);
   const bool stopped = !status && status.error().reason == job_stopped;
   const bool canceled = !status && status.error().reason == job_canceled;
+  // Nothing was written, and a later try would fail in the same way.
+  if (!status && !stopped && job.kind == JobKind::restore && !job.target) forget_file(job);
   if (canceled || status) clear_up(job);
   if (!status && !stopped && !canceled)
     log_warn("a backup job failed", {{"job", job.id}, {"error", status.error().message}});
@@ -225,9 +244,12 @@ Status Backups::run_restore_job(Job& job) {
   if (!job.target) {
     TRY(check_restore(job.restore, job.control));
     TRY(job.control.step("checked"));
-    TRY_ASSIGN(const Keyspace made, begin_restore(job.restore, job.keyspace, context, restorer));
-    const std::lock_guard lock(mutex_);
-    job.target = made.id;
+    TRY_ASSIGN(const Keyspace made, begin_restore(job.restore, context, restorer));
+    {
+      const std::lock_guard lock(mutex_);
+      job.target = made.id;
+    }
+    forget_file(job);  // its record says all
   }
   TRY(job.control.step("keyspace made"));
   TRY(run_restore(job.restore, *job.target, context, restorer, job.control));
@@ -287,9 +309,14 @@ void Backups::clear_up(Job& job) {
     discard(remove_tree(folder));
   }
   if (job.kind != JobKind::restore) return;
+  forget_file(job);
   if (job.target && job.is_canceled)
     discard(abandon_restore(*job.target, restore_context(), restorer));
   if (job.restore.is_spool) discard(remove_tree(job.restore.repository));
+}
+
+void Backups::forget_file(const Job& job) {
+  if (!options_.work.empty()) discard(remove_tree(options_.work / job.id));
 }
 
 void Backups::stop() {
@@ -325,7 +352,6 @@ Result<JobStatus> Backups::create(const CreateRequest& request) {
     job->create.keyspace = keyspace.id;
   }
   TRY(Repository::open_or_make(request.repository));
-  job->control.set_bytes_per_second(request.bytes_per_second);
   TRY(store_plan(options_.work, job->create));
   return begin(std::move(job));
 }
@@ -361,11 +387,10 @@ Result<JobStatus> Backups::restore(const RestoreRequest& request, const Caller&)
                   .is_spool = request.is_spool,
                   .bytes_per_second = request.bytes_per_second,
                   .threads = threads_for(request.threads)};
-  job->control.set_bytes_per_second(request.bytes_per_second);
-  {
-    const std::lock_guard lock(mutex_);
-    job->id = fmt::format("restore-of-{}-{}", manifest.id, ++number_);
-  }
+  job->id = fmt::format("restore-{}", make_backup_id(keyspaces_.map().clock.unix_ms()));
+  job->restore.job = job->id;
+  job->restore.name = job->keyspace;
+  if (!options_.work.empty()) TRY(store_restore(options_.work / job->id, job->restore));
   return begin(std::move(job));
 }
 
@@ -386,7 +411,6 @@ Result<JobStatus> Backups::verify(const VerifyRequest& request) {
     const std::lock_guard lock(mutex_);
     job->id = fmt::format("verify-{}", ++number_);
   }
-  job->control.set_bytes_per_second(request.bytes_per_second);
   return begin(std::move(job));
 }
 

@@ -126,8 +126,9 @@ class Backups {
   Status store(const Job& job);
   JobStatus status_of(const Job& job) const;
   Result<std::shared_ptr<Job>> find(std::string_view id) const;
-  Status find_left_creates();
-  Status find_left_restores();
+  void find_left_files(std::vector<std::shared_ptr<Job>>& left);
+  Status find_left_records(std::vector<std::shared_ptr<Job>>& left);
+  void forget_file(const Job& job);
   RestoreContext restore_context();
   void forget_old_jobs();  // REQUIRES: mutex_ is held
 

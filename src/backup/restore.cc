@@ -210,6 +210,8 @@ Bytes encode_plan(const RestorePlan& plan) {
   message.set_threads(plan.threads);
   message.set_paused(plan.paused);
   message.set_is_published(plan.is_published);
+  message.set_job(plan.job);
+  message.set_name(plan.name);
   return encode_message(message);
 }
 
@@ -224,7 +226,9 @@ Result<RestorePlan> decode_plan(ByteView stored) {
                      .bytes_per_second = message.bytes_per_second(),
                      .threads = message.threads(),
                      .paused = message.paused(),
-                     .is_published = message.is_published()};
+                     .is_published = message.is_published(),
+                     .job = message.job(),
+                     .name = message.name()};
 }
 
 Result<std::vector<std::string>> find_damage(const Repository& repository,
@@ -265,12 +269,12 @@ Status check_restore(const RestorePlan& plan, JobControl& control) {
   return check_chunks_of(repository, chunks_needed(plan, manifest), plan.threads, control);
 }
 
-Result<Keyspace> begin_restore(const RestorePlan& plan, const std::string& name,
-                               const RestoreContext& context, const Caller& caller) {
+Result<Keyspace> begin_restore(const RestorePlan& plan, const RestoreContext& context,
+                               const Caller& caller) {
   TRY_ASSIGN(const Repository repository, Repository::open(plan.repository));
   TRY_ASSIGN(const Manifest manifest, repository.get_manifest(plan.backup));
   TRY_ASSIGN(const Keyspace source, source_of(plan, manifest));
-  return context.keyspaces.create({.name = name,
+  return context.keyspaces.create({.name = plan.name,
                                    .id = {},
                                    .config = source.config,
                                    .request_id = {},

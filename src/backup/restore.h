@@ -26,6 +26,8 @@ struct RestorePlan {
   unsigned threads = 1;
   bool paused = false;
   bool is_published = false;  // only its notes are not in the due index yet
+  std::string job = {};
+  std::string name = {};  // of the keyspace that is made
 };
 
 Bytes encode_plan(const RestorePlan& plan);
@@ -49,8 +51,8 @@ struct RestoreContext {
 // Reads the backup and checks all that the restore needs. Nothing is written.
 Status check_restore(const RestorePlan& plan, JobControl& control);
 // Creates the keyspace, which nobody can use yet. Code::exists: there is one of that name.
-Result<Keyspace> begin_restore(const RestorePlan& plan, const std::string& name,
-                               const RestoreContext& context, const Caller& caller);
+Result<Keyspace> begin_restore(const RestorePlan& plan, const RestoreContext& context,
+                               const Caller& caller);
 // Writes all of it, from where it was left on, and gives it free.
 Status run_restore(const RestorePlan& plan, KeyspaceId target, const RestoreContext& context,
                    const Caller& caller, JobControl& control);

@@ -302,7 +302,7 @@ void add_pace(CLI::App& command, const Arguments& arguments) {
   command.add_flag("--detach", arguments->detach, "Do not wait: `trellis backup jobs` shows it");
 }
 
-void add_create(CLI::App& backup, ClientCommands& commands) {
+void add_create_command(CLI::App& backup, ClientCommands& commands) {
   const auto arguments = std::make_shared<BackupArguments>();
   CLI::App* create = commands.add(
       backup, "create", "Make a backup, of one instant, while the server goes on",
@@ -320,7 +320,7 @@ void add_create(CLI::App& backup, ClientCommands& commands) {
       "  trellis backup create --keyspace shop --to - | ssh other trellis backup restore --from -");
 }
 
-void add_restore(CLI::App& backup, ClientCommands& commands) {
+void add_restore_command(CLI::App& backup, ClientCommands& commands) {
   const auto arguments = std::make_shared<BackupArguments>();
   CLI::App* restore = commands.add(
       backup, "restore", "Make a keyspace, or a whole new data folder, of a backup",
@@ -368,7 +368,7 @@ void add_job_commands(CLI::App& backup, ClientCommands& commands) {
 void add_backup_commands(CLI::App& app, ClientCommands& commands) {
   CLI::App* backup = app.add_subcommand("backup", "Make, check and restore backups");
   backup->require_subcommand(1);
-  add_create(*backup, commands);
+  add_create_command(*backup, commands);
 
   const auto listed = std::make_shared<BackupArguments>();
   CLI::App* list =
@@ -376,7 +376,7 @@ void add_backup_commands(CLI::App& app, ClientCommands& commands) {
                    [listed](ClientSession& session) { return list_backups(session, *listed); });
   add_folder(*list, listed, "--from", "Where the backups are");
 
-  add_restore(*backup, commands);
+  add_restore_command(*backup, commands);
 
   const auto verified = std::make_shared<BackupArguments>();
   CLI::App* verify =
