@@ -18,7 +18,7 @@ constexpr size_t restore_parts = 16;  // with a cursor each
 constexpr size_t due_entries_at_once = 1'000;
 constexpr size_t damage_told_max = 100;
 constexpr ByteView own_keys = "\x01s";  // of a store: never part of a backup
-constexpr KeyspaceId store_restore{0};  // the record of a restore of everything
+constexpr KeyspaceId whole_record{0};  // the record of a restore of everything
 
 Error bad_backup(std::string message) {
   return {Code::corrupt, std::move(message), "backup_damaged"};
@@ -75,7 +75,7 @@ class ChunkWriter {
  private:
   Bytes cursor_key(size_t part) const {
     return encode(
-        KeyspaceRestoreKey{owners_ ? owners_->target : store_restore, fmt::format("{:02}", part)});
+        KeyspaceRestoreKey{owners_ ? owners_->target : whole_record, fmt::format("{:02}", part)});
   }
 
   Result<size_t> load_cursor(size_t part, size_t by_default) {
@@ -323,7 +323,7 @@ Status abandon_restore(KeyspaceId target, const RestoreContext& context, const C
 }
 
 Status restore_store(const RestorePlan& plan, Engine& engine, JobControl& control) {
-  const Bytes record_key = encode(KeyspaceRestoreKey{store_restore, {}});
+  const Bytes record_key = encode(KeyspaceRestoreKey{whole_record, {}});
   Value record;
   TRY(engine.get(record_key, record));
   if (record.found()) {
@@ -345,7 +345,7 @@ Status restore_store(const RestorePlan& plan, Engine& engine, JobControl& contro
   control.begin_phase("writing", manifest.bytes());
   ChunkWriter writer(engine, repository, manifest.chunks, std::nullopt, control);
   TRY(writer.run(plan.threads));
-  return remove_records(engine, store_restore);
+  return remove_records(engine, whole_record);
 }
 
 }  // namespace trellis

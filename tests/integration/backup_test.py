@@ -295,6 +295,25 @@ class Interrupted(BackupTest):
         for i in random.sample(range(600), 50):
             self.assertEqual(copy.hgetall(f"key:{i}"), client.hgetall(f"key:{i}"))
 
+    def test_a_restore_of_everything_that_is_killed_goes_on(self):
+        self.does("keyspace", "create", "shop")
+        self.fill("shop")
+        backup = self.create()
+        new = self.folder / "new"
+        command = ["backup", "restore", "--from", self.repository, "--data", new]
+        process = subprocess.Popen([BINARY, *map(str, command), "--limit", "8MiB"],
+                                   env=clean_environment(), stderr=subprocess.DEVNULL)
+        eventually(lambda: (self.folder / "new.restoring" / "CURRENT").exists(), "it has begun")
+        process.kill()
+        process.wait()
+        self.assertFalse(new.exists())
+        self.assertIn(f"backup {backup} is restored", self.does(*command).out)
+        self.assertFalse((self.folder / "new.restoring").exists())
+        self.server.stop()
+        self.data = new
+        self.serve()
+        self.assertEqual(self.redis_of("shop").dbsize(), 600)
+
     def test_pause_resume_and_cancel(self):
         self.does("keyspace", "create", "shop")
         self.fill("shop", 100)
