@@ -347,6 +347,48 @@ TEST_F(BackupJobsTest, DamageIsFoundBeforeAnythingIsWritten) {
             files[0].extension() == ".backup" ? 0U : 1U);
 }
 
+// With every checksum right: whoever makes such a backup can make those too.
+TEST_F(BackupJobsTest, WhatNoStoreHoldsIsRefused) {
+  Keyspace shop;
+  shop.id = KeyspaceId{7};
+  shop.name = "shop";
+  const auto owned = [&](char mode, ByteView rest) {
+    Bytes key(1, mode);
+    append_be24(key, shop.id.value);
+    return key + Bytes(rest);
+  };
+  const std::pair<Bytes, Bytes> bad[] = {
+      {owned('x', "?nonsense"), "v"},            // no such model
+      {owned('x', "kdb\x01\x01"), "no number"},  // a counter
+      {owned('x', "dm"), "v"},                   // cut short
+      {"\x01siden", "another store"},
+      {owned('x', "g"), "a note"},
+      {"x", "v"},
+      {"\xff", "v"},
+  };
+  int number = 0;
+  const auto restore_of = [&](const Entries& entries) {
+    std::filesystem::remove_all(repository());
+    Repository made = std::move(*Repository::open_or_make(repository()));
+    ChunkCutter cutter;
+    for (const auto& [key, value] : entries) cutter.add(key, value);
+    const EntryChunk chunk = cutter.take();
+    EXPECT_OK(made.put_chunk(chunk));
+    EXPECT_OK(made.put_manifest(
+        {.id = "crafted", .store = Bytes(16, 's'), .keyspaces = {shop}, .chunks = {chunk.facts}}));
+    return restore("crafted-" + std::to_string(number++));
+  };
+  const std::pair<Bytes, Bytes> good{owned('r', "key"), "v"};
+  EXPECT_EQ(restore_of({good}).state, JobState::done);
+  for (const auto& entry : bad) {
+    SCOPED_TRACE(to_hex(entry.first));
+    const JobStatus job = restore_of({good, entry});
+    ASSERT_EQ(job.state, JobState::failed);
+    EXPECT_EQ(job.error->reason, "backup_damaged") << job.error->message;
+    EXPECT_CODE(keyspaces_->load(job.keyspace), Code::not_found);
+  }
+}
+
 TEST_F(BackupJobsTest, OtherFoldersAreRefused) {
   make("a");
   const auto create_in = [&](const std::filesystem::path& path) {
