@@ -59,6 +59,7 @@ inline constexpr std::tuple all_keys{
     KeyEntry<KeyspaceMetaKey>{"system", "keyspace metadata"},
     KeyEntry<KeyspacePurgeKey>{"system", "collection of a dead keyspace"},
     KeyEntry<KeyspaceRequestKey>{"system", "what a request created"},
+    KeyEntry<KeyspaceRestoreKey>{"system", "a restore that is under way"},
     KeyEntry<KeyspaceServiceSafePointKey>{"system", "a service's hold on garbage"},
     KeyEntry<KeyspaceTxnSafePointKey>{"system", "txn safe point of a keyspace"},
     KeyEntry<KeyspaceTokenKey>{"system", "token of a keyspace"},

@@ -242,6 +242,19 @@ struct KeyspacePurgeKey {
   }
 };
 
+// | 04 | '/keyspaces/' 'restore/' | keyspace: 8 digits | '/' | part |
+struct KeyspaceRestoreKey {
+  KeyspaceId keyspace;
+  ByteView part;  // empty: what is restored; else how far a part of it is
+  static constexpr std::string_view kind = "system.keyspace_restore";
+  static constexpr auto layout() {
+    return record(system_area, keyspaces_path,
+                  literal("path", "restore/", "a restore that is under way", "/Restore"),
+                  path_id_field(&KeyspaceRestoreKey::keyspace), literal("separator", "/", ""),
+                  field<Remaining>("part", &KeyspaceRestoreKey::part, "of the restore"));
+  }
+};
+
 inline constexpr Word due_job_words[] = {{"g", "garbage", "/Garbage"},
                                          {"p", "purge", "/Purge"},
                                          {"q", "request", "/Request"},

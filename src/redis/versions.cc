@@ -40,6 +40,12 @@ Status Versions::prepare() {
   return reserve(from);
 }
 
+Status Versions::skip_to(uint64_t end) {
+  const std::lock_guard lock(mutex_);
+  if (last_ >= end) return {};
+  return reserve(std::max(now(), end));
+}
+
 uint64_t Versions::next() {
   const std::lock_guard lock(mutex_);
   const uint64_t by_clock = now();

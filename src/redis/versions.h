@@ -21,6 +21,8 @@ class Versions {
 
   // Makes sure that there are enough for a batch. Not inside of a transaction: it may be one.
   Status prepare();
+  // None below `end` is given from now on: that is where those of a restored keyspace come from.
+  Status skip_to(uint64_t end);
   // REQUIRES: prepare() before each transaction.
   uint64_t next();
 

@@ -48,6 +48,10 @@ constexpr ReasonStatus reason_statuses[] = {
     {"too_many_barriers", 422},
     {"ttl_too_large", 422},
     {"revision_in_future", 422},
+    {"backup_damaged", 422},
+    {"backup_foreign", 422},
+    {"backup_too_new", 422},
+    {"repository_busy", 409},
 };
 
 struct PdName {

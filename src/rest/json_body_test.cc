@@ -168,6 +168,7 @@ class HostileBodyTest : public RestFixture {
       if (route.body == Route::Body::none) continue;
       std::string target(route.pattern);
       if (target.find("groups") != std::string::npos) continue;
+      if (target == "/v1/backups/stream") continue;  // its body is no JSON
       for (const auto& [what, with] : std::initializer_list<std::pair<std::string, std::string>>{
                {"{name}", "shop"}, {"{keyspace}", "shop"}, {"{id}", "1"}, {"{service}", "s"}}) {
         if (const size_t at = target.find(what); at != std::string::npos) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backup/backups.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -39,6 +40,7 @@ struct RestContext {
   Tokens& tokens;
   Gc& gc;
   Raw& raw;
+  Backups& backups;
   Registry& metrics;
   Clock& clock;
   EmbeddedRanges& ranges;

@@ -30,6 +30,7 @@ struct RocksdbOptions {
   size_t cache_bytes = size_t{256} << 20;
   unsigned background_threads = 0;  // compactions at a time; 0: by the number of cores
   bool create_if_missing = true;
+  bool compacts = true;  // by itself; not worth it for a copy that is read once
   // From an everysec commit to the start of its sync, if none runs then. Leaves a part of the
   // second for that one and its own.
   std::chrono::microseconds everysec_period = std::chrono::milliseconds(800);

@@ -85,6 +85,8 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
   store.blocks.merge_operator = make_block_operator();
   store.blocks.max_successive_merges = 16;
 
+  store.main.disable_auto_compactions = store.blocks.disable_auto_compactions = !options.compacts;
+
   store.db.env = &env;
   store.db.allow_concurrent_memtable_write = false;  // tree_memtable.h
   store.db.create_if_missing = true;  // data_directory has made sure that nothing can be lost

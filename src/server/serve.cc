@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 
+#include "backup/backups.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -65,6 +66,7 @@ struct Store {
   std::unique_ptr<Engine> engine;
   const RocksdbEngine* rocksdb;  // the same, if it is one
   std::string description;
+  std::filesystem::path path = {};  // of its files, if it has some
 };
 
 // A setting with where it came from.
@@ -113,7 +115,19 @@ Result<Store> open_store(const Settings& settings, const Clock& clock) {
   std::string description = fmt::format("{} (rocksdb, store {})", path.lexically_normal().string(),
                                         to_string(engine->identity().uuid));
   const RocksdbEngine* rocksdb = engine.get();
-  return Store{std::move(engine), rocksdb, std::move(description)};
+  return Store{std::move(engine), rocksdb, std::move(description), path};
+}
+
+// A copy of the store that is only read, once, from its begin to its end.
+Result<std::unique_ptr<Engine>> open_copy(const std::filesystem::path& folder, const Clock& clock) {
+  constexpr size_t copy_cache_bytes = size_t{32} << 20;
+  TRY_ASSIGN(auto engine, open_rocksdb_engine({.path = folder,
+                                               .clock = clock,
+                                               .cache_bytes = copy_cache_bytes,
+                                               .background_threads = 1,
+                                               .create_if_missing = false,
+                                               .compacts = false}));
+  return engine;
 }
 
 Durability durability_of(DurabilityChoice choice) {
@@ -307,13 +321,14 @@ class Service {
     redis_.emplace(*keyspaces_, *tokens_, redis_options(settings, rest));
     redis_garbage_.emplace(*redis_);
     collector_->own(Model::redis, *redis_garbage_);
+    backups_.emplace(*keyspaces_, *collector_, backups_options());
     keyspaces_->on_due([this] { collector_->wake(); });
     gc_->on_due([this] { collector_->wake(); });
     if (store_.rocksdb != nullptr) TRY(watch_engine(metrics_, *store_.rocksdb));
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     TRY(open_ranges(settings));
-    context_.emplace(
-        RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, *ranges_, rest});
+    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, raw_, *backups_, metrics_, clock_,
+                                 *ranges_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(http_,
                HttpServer::start(std::move(router), http_options(settings, metrics_), clock_));
@@ -322,6 +337,9 @@ class Service {
     tell_settings(settings, resp_->ports().at(0), redis_->config());
     collector_->start();
     ranges_->start();
+    // What they left may be gone with a disk that is not there now: that is no reason to be down.
+    if (const Status resumed = backups_->start(); !resumed)
+      log_warn("backups cannot be gone on with", {{"error", resumed.error().message}});
     return {};
   }
 
@@ -341,6 +359,7 @@ class Service {
   void stop() {
     resp_->stop();
     http_->stop();
+    backups_->stop();
     collector_->stop();
     ranges_->stop();
   }
@@ -360,6 +379,16 @@ class Service {
                     .durability = map_.durability}));
     return watch_ranges(metrics_, *ranges_);
   }
+  BackupsOptions backups_options() {
+    BackupsOptions options;
+    options.skip_redis_versions = [this](uint64_t end) { return redis_->versions().skip_to(end); };
+    if (store_.rocksdb == nullptr) return options;
+    options.work = store_.path / "backups";
+    options.open_copy = [this](const std::filesystem::path& folder) {
+      return open_copy(folder, clock_);
+    };
+    return options;
+  }
 
   const Store& store_;
   Clock& clock_;
@@ -376,6 +405,7 @@ class Service {
   std::optional<Collector> collector_;
   std::optional<LivingKeyspaces> living_;
   std::unique_ptr<EmbeddedRanges> ranges_;
+  std::optional<Backups> backups_;
   std::optional<RestContext> context_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<StreamServer> resp_;

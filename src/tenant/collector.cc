@@ -127,6 +127,13 @@ void Collector::own(Model model, GarbageOwner& owner) {
   owners_[static_cast<size_t>(model)] = &owner;
 }
 
+KeyspaceDueKey Collector::due_entry_of(KeyspaceId keyspace, const Garbage& note) const {
+  const GarbageOwner* owner = owners_[static_cast<size_t>(note.model)];
+  if (owner != nullptr && owner->is_at_once(note))
+    return {expire_bucket(note.due_ms), keyspace, DueJob::expire, {}};
+  return {due_bucket(note.due_ms), keyspace, DueJob::garbage, {}};
+}
+
 // --- one step ---
 
 Result<std::optional<Collector::Entry>> Collector::first_entry(ByteView begin, ByteView end) {

@@ -102,6 +102,9 @@ class Collector {
   // REQUIRES: before the first step.
   void own(Model model, GarbageOwner& owner);
 
+  // The entry of the due index that a note needs.
+  KeyspaceDueKey due_entry_of(KeyspaceId keyspace, const Garbage& note) const;
+
   // One slice of the work that is due. How many milliseconds until there may be more: 0 is now;
   // absent: the due index is empty. One thread at a time.
   Result<std::optional<uint64_t>> step();

@@ -96,6 +96,17 @@ Bytes due_key(uint64_t due_ms, KeyspaceId id, DueJob job, ByteView detail = {}) 
   return encode(KeyspaceDueKey{due_ms, id, job, detail});
 }
 
+void remember_request(View& view, const Keyspaces::Creation& creation, KeyspaceId made,
+                      uint64_t now_ms) {
+  stored::CreateRequest request;
+  request.set_keyspace(made.value);
+  request.set_digest(digest_of(creation));
+  request.set_forget_at_ms(now_ms + request_kept_ms);
+  view.put(encode(KeyspaceRequestKey{creation.request_id}), encode_message(request));
+  view.put(due_key(now_ms + request_kept_ms, made, DueJob::request, creation.request_id),
+           due_entry_value);
+}
+
 }  // namespace
 
 struct Keyspaces::ChangeOf {
@@ -227,6 +238,8 @@ Status Keyspaces::try_create(const Creation& creation, const Caller& caller, Att
   Scope scope = Scope::system();
   scope.exclusive(meta_key).exclusive(name_key);
   if (!creation.request_id.empty()) scope.exclusive(request_key);
+  const Bytes restore_key = encode(KeyspaceRestoreKey{attempt.id, {}});
+  if (creation.restore_record) scope.exclusive(restore_key);
   ChangeLog::lock(scope);
   const auto check_request = [&](View& view) -> Result<bool> {
     Value value;
@@ -267,6 +280,8 @@ Status Keyspaces::try_create(const Creation& creation, const Caller& caller, Att
     keyspace.name = creation.name;
     keyspace.created_at_s = keyspace.state_changed_at_s = now_ms / 1'000;
     keyspace.config = creation.config;
+    keyspace.quota = creation.quota;
+    if (creation.restore_record) keyspace.state = KeyspaceState::tombstone;
     Change change{.actor = caller.name,
                   .action = "create",
                   .keyspace = keyspace.id,
@@ -276,15 +291,8 @@ Status Keyspaces::try_create(const Creation& creation, const Caller& caller, Att
     TRY(changes_.append(view, change));
     view.put(meta_key, encode_keyspace(*change.after));
     view.put(name_key, std::to_string(attempt.id.value));
-    if (!creation.request_id.empty()) {
-      stored::CreateRequest request;
-      request.set_keyspace(attempt.id.value);
-      request.set_digest(digest_of(creation));
-      request.set_forget_at_ms(now_ms + request_kept_ms);
-      view.put(request_key, encode_message(request));
-      view.put(due_key(now_ms + request_kept_ms, attempt.id, DueJob::request, creation.request_id),
-               due_entry_value);
-    }
+    if (creation.restore_record) view.put(restore_key, *creation.restore_record);
+    if (!creation.request_id.empty()) remember_request(view, creation, attempt.id, now_ms);
     attempt.keyspace = std::move(*change.after);
     return {};
   });
@@ -567,6 +575,52 @@ Status Keyspaces::bury(KeyspaceId id, uint64_t due_ms) {
       id, {.action = "purge", .caller = itself, .alone = true, .keys = std::move(keys)}, edit);
   if (!keyspace) return keyspace.error();
   if (keyspace->purged_at_s != 0) forget(id);
+  return {};
+}
+
+// --- restoring ---
+
+Result<Keyspace> Keyspaces::finish_restore(KeyspaceId id, KeyspaceState state, ByteView record,
+                                           const Caller& caller) {
+  const Bytes restore_key = encode(KeyspaceRestoreKey{id, {}});
+  const auto edit = [&](View& view, Keyspace& keyspace) -> Result<std::optional<std::string>> {
+    Value value;
+    TRY(view.get(restore_key, value));
+    if (keyspace.state != KeyspaceState::tombstone || !value.found())
+      return Error{Code::conflict, fmt::format("{} is not being restored", quote(keyspace.name)),
+                   "not_restoring"};
+    view.put(restore_key, record);
+    keyspace.state = state;
+    keyspace.state_changed_at_s = map_.clock.unix_ms() / 1'000;
+    return std::optional<std::string>(to_string(state));
+  };
+  TRY_ASSIGN(const auto held, tenant(id));
+  auto keyspace = change_id(
+      id, {.action = "restore", .caller = caller, .alone = true, .keys = {restore_key}}, edit);
+  held->doubt_figures();  // it did not see what was written
+  return keyspace;
+}
+
+Status Keyspaces::abandon_restore(KeyspaceId id, const Caller& caller) {
+  TRY_ASSIGN(const Keyspace before, load(id));
+  const Bytes name_key = encode(KeyspaceNameKey{before.name});
+  const Bytes records = encode(KeyspaceRestoreKey{id, {}});
+  const auto edit = [&](View& view, Keyspace& keyspace) -> Result<std::optional<std::string>> {
+    if (keyspace.name != before.name) return Error{Code::conflict, "renamed meanwhile", "renamed"};
+    Value value;
+    TRY(view.get(records, value));
+    if (keyspace.state != KeyspaceState::tombstone || !value.found())
+      return std::optional<std::string>();
+    view.remove(records);
+    view.remove(name_key);
+    view.put(due_key(map_.clock.unix_ms(), id, DueJob::purge), due_entry_value);
+    return std::optional<std::string>("abandoned");
+  };
+  const auto keyspace = change_id(
+      id, {.action = "restore", .caller = caller, .alone = true, .keys = {records, name_key}},
+      edit);
+  if (!keyspace) return keyspace.error();
+  wake_collector_();
   return {};
 }
 

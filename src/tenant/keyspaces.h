@@ -50,6 +50,9 @@ class Keyspaces {
     Config config;
     // If given: the same request again, within a day, answers with the keyspace that it made.
     std::string request_id;
+    Quota quota = {};
+    // If given: see finish_restore().
+    std::optional<Bytes> restore_record = {};
   };
   Result<Keyspace> create(const Creation& creation, const Caller& caller);
 
@@ -75,6 +78,14 @@ class Keyspaces {
   // loses its tokens, holds and safe points.
   Status retire(KeyspaceId id, uint64_t due_ms);
   Status bury(KeyspaceId id, uint64_t due_ms);
+
+  // A keyspace that was created with a restore_record is a tombstone that is not buried: it has its
+  // name, and nobody can use it, while what it is to hold is written beside all this. The record is
+  // at '/keyspaces/restore/'. Here it gets its state and another record, whose owner removes it.
+  Result<Keyspace> finish_restore(KeyspaceId id, KeyspaceState state, ByteView record,
+                                  const Caller& caller);
+  // Or it is buried after all.
+  Status abandon_restore(KeyspaceId id, const Caller& caller);
 
   // The one Tenant of the keyspace. By id of a tombstone too: it refuses everybody but the
   // collector.

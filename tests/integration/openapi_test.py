@@ -260,6 +260,7 @@ class Openapi(ServerTest):
             **self.range_calls(),
             **self.raw_calls("", {}, {"X-Trellis-Keyspace": name}),
             **self.raw_calls("In", {"keyspace": name}, {}),
+            **self.backup_calls(name),
             "getHealth": [(200, {})], "getReady": [(200, {})], "getOpenapi": [(200, {})],
             "getMetrics": [(200, {}), (400, typo)],
         }.items()
@@ -288,6 +289,46 @@ class Openapi(ServerTest):
                               (400, {}, {"kind": "x"})],
             "getRange": [(200, {"range": 1}), (404, {"range": 4711})],
         }
+
+    def backup_calls(self, name):
+        folder = str(self.folder / "backups")
+        where = {"?repository": folder}
+        made = self.job("/v1/backups", {"repository": folder, "keyspace": name})
+        self.job("/v1/backups", {"repository": folder})
+        stream = self.api.get(f"/v1/backups/stream?keyspace={name}").body
+        other = str(self.folder / "others")
+        only = self.job("/v1/backups", {"repository": other, "keyspace": name})["backup"]
+        slow = {"repository": folder, "bytes_per_second": 1}
+        waiting = self.api.post("/v1/backups", slow).json["id"]
+        no_job, over = {"job": "none"}, {"job": made["id"]}
+        nowhere = {"repository": "/nowhere/at/all"}
+        return {
+            "createBackup": [(202, {}, {"repository": folder, "keyspace": name, "threads": 1}),
+                             (404, {}, {"repository": folder, "keyspace": "nobody"}),
+                             (400, {}, {"repository": "relative"})],
+            "listBackups": [(200, where), (404, {"?repository": "/nowhere/at/all"}), (400, {})],
+            "downloadBackup": [(200, {"?keyspace": name}), (404, {"?keyspace": "nobody"})],
+            "uploadBackup": [(202, {"?name": self.new_name()}, stream), (409, {}, stream),
+                             (422, {}, stream[:-1]), (422, {}, b"nonsense")],
+            "restoreBackup": [(202, {}, {"repository": folder, "backup": made["backup"],
+                                         "name": self.new_name()}),
+                              (409, {}, {"repository": folder, "keyspace": name}),
+                              (404, {}, {"repository": folder, "backup": "none"})],
+            "verifyBackups": [(202, {}, {"repository": folder}), (404, {}, nowhere)],
+            "listBackupJobs": [(200, {}), (400, {"?typo": "1"})],
+            "getBackupJob": [(200, over), (404, no_job)],
+            "pauseBackupJob": [(200, {"job": waiting}), (404, no_job), (409, over)],
+            "resumeBackupJob": [(200, {"job": waiting}), (409, over)],
+            "deleteBackup": [(200, {"?repository": other, "backup": only}),
+                             (409, {**where, "backup": made["backup"]})],
+            "cancelBackupJob": [(200, {"job": waiting}), (409, over)],
+        }
+
+    def job(self, path, body):
+        """To its end."""
+        job = self.api.post(path, body).json
+        return eventually(lambda: (now := self.api.get(f"/v1/backups/jobs/{job['id']}").json)[
+            "state"] == "done" and now, f"{path} {body}")
 
     def raw_calls(self, suffix, whose, headers):
         """The paths there are twice: with the keyspace in front, and in a header."""

@@ -77,8 +77,10 @@ class RestFixture : public testing::Test {
     auto ranges = EmbeddedRanges::open(map_.engine, clock_, accounting_, {});
     ASSERT_OK(ranges);
     ranges_ = std::move(*ranges);
+    collector_ = std::make_unique<Collector>(*keyspaces_, *gc_);
+    backups_ = std::make_unique<Backups>(*keyspaces_, *collector_, BackupsOptions{});
     context_ = std::make_unique<RestContext>(
-        RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, *ranges_, {}});
+        RestContext{*keyspaces_, *tokens_, *gc_, raw_, *backups_, metrics_, clock_, *ranges_, {}});
     auto router = Router::make(make_routes(*context_));
     ASSERT_OK(router);
     router_ = std::make_unique<Router>(std::move(*router));
@@ -200,6 +202,8 @@ class RestFixture : public testing::Test {
   std::unique_ptr<Gc> gc_;
   RangeAccounting accounting_{1};
   std::unique_ptr<EmbeddedRanges> ranges_;
+  std::unique_ptr<Collector> collector_;
+  std::unique_ptr<Backups> backups_;
   std::unique_ptr<RestContext> context_;
   std::unique_ptr<Router> router_;
   std::string authorization_;

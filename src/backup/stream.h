@@ -1,0 +1,61 @@
+// A backup as one stream, for pipes:
+//
+//   'TRLSTRM' 01 | 'c' | bytes u64 | chunk file | ... | 'm' | bytes u64 | manifest |
+//
+// Each chunk once, and the manifest at last: a stream without one is not whole.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "backup/backups.h"
+#include "backup/chunk.h"
+#include "backup/manifest.h"
+#include "backup/repository.h"
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace trellis {
+
+// Makes one of a copy of the store, which it removes at its end. One thread at a time.
+class BackupStreamWriter {
+ public:
+  explicit BackupStreamWriter(Backups::Source source) : source_(std::move(source)) {}
+  ~BackupStreamWriter();
+  BackupStreamWriter(const BackupStreamWriter&) = delete;
+  BackupStreamWriter& operator=(const BackupStreamWriter&) = delete;
+
+  // The next bytes, a few MiB; absent: there are no more.
+  Result<std::optional<Bytes>> next();
+
+ private:
+  Status read_page(Bytes& out);
+  void append_chunk(Bytes& out, EntryChunk chunk);
+
+  Backups::Source source_;
+  std::optional<Manifest> manifest_;
+  std::vector<KeyInterval> intervals_;
+  size_t interval_ = 0;
+  Bytes from_;
+  ChunkCutter cutter_;
+  bool is_over_ = false;
+};
+
+// Writes one that comes in into a repository. One thread at a time.
+class BackupStreamReader {
+ public:
+  explicit BackupStreamReader(Repository repository) : repository_(std::move(repository)) {}
+  Status write(ByteView piece);
+  // The id of the backup. Code::corrupt: the stream is not whole.
+  Result<std::string> finish();
+
+ private:
+  Status take_frame(char kind, ByteView bytes);
+
+  Repository repository_;
+  Bytes read_;
+  bool has_begun_ = false;
+  std::optional<Manifest> manifest_;
+};
+
+}  // namespace trellis

@@ -1,0 +1,538 @@
+// Jobs on a real store: what is restored is what was there, whatever interrupts them.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "backup/backups.h"
+#include "backup/stream.h"
+#include "base/random.h"
+#include "codec/system_keys.h"
+#include "durability/temporary_folder.h"
+#include "raw/raw.h"
+#include "rocksdb_engine/rocksdb_engine.h"
+#include "support/expect_ok.h"
+#include "tenant/collector.h"
+#include "tenant/gc.h"
+
+namespace trellis {
+namespace {
+
+const Caller admin{Role::server_admin, "root"};
+using Entries = std::map<Bytes, Bytes>;
+
+Result<std::unique_ptr<Engine>> open_engine(const std::filesystem::path& path, const Clock& clock) {
+  TRY_ASSIGN(
+      auto engine,
+      open_rocksdb_engine(
+          {.path = path, .clock = clock, .cache_bytes = size_t{8} << 20, .background_threads = 1}));
+  return engine;
+}
+
+class BackupJobsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto engine = open_engine(folder_.path() / "store", clock_);
+    ASSERT_OK(engine);
+    engine_ = std::move(*engine);
+    open();
+  }
+
+  // As a process that was killed: nothing is known but what is stored.
+  void open(std::function<Status(std::string_view)> at_step = {}) {
+    backups_.reset();
+    keyspaces_.reset();
+    transactor_ =
+        std::make_unique<Transactor>(*engine_, clock_, TransactOptions{.check_scope = true});
+    map_.emplace(MapHandle{*engine_, *transactor_, clock_, Durability::off});
+    auto keyspaces = Keyspaces::open(*map_);
+    ASSERT_OK(keyspaces);
+    keyspaces_ = std::move(*keyspaces);
+    gc_ = std::make_unique<Gc>(*map_, keyspaces_->changes());
+    collector_ = std::make_unique<Collector>(*keyspaces_, *gc_);
+    collector_->own(Model::raw, raw_);
+    BackupsOptions options{.work = folder_.path() / "store" / "backups",
+                           .open_copy = [this](const std::filesystem::path& path) {
+                             return open_engine(path, clock_);
+                           }};
+    options.skip_redis_versions = [this](uint64_t end) {
+      skipped_to_ = end;
+      return Status();
+    };
+    options.at_step = std::move(at_step);
+    backups_ = std::make_unique<Backups>(*keyspaces_, *collector_, std::move(options));
+    ASSERT_OK(backups_->start());
+  }
+
+  KeyspaceId make(const std::string& name) {
+    const auto keyspace = keyspaces_->create(
+        {.name = name, .id = {}, .config = {{"c", "d"}}, .request_id = {}}, admin);
+    EXPECT_OK(keyspace);
+    return keyspace ? keyspace->id : KeyspaceId{};
+  }
+
+  void put(const std::string& name, ByteView key, ByteView value, uint64_t ttl_ms = 0) {
+    const auto tenant = keyspaces_->tenant(name);
+    ASSERT_OK(tenant);
+    ASSERT_OK(raw_.put(**tenant, admin, key, value, {.ttl_ms = ttl_ms}));
+  }
+
+  // Random values, so that they fill several chunks.
+  void fill(const std::string& name, Random& random, int count) {
+    for (int i = 0; i < count; i++) {
+      Bytes value;
+      for (uint64_t n = random.below(1'000); n > 0; n--) append_be64(value, random.next());
+      put(name, "key" + std::to_string(random.below(1'000'000)), value,
+          random.below(4) == 0 ? 1'000'000 + random.below(1'000'000) : 0);
+    }
+  }
+
+  // All that a keyspace stores, without its id.
+  Entries entries_of(const std::string& name) {
+    Entries entries;
+    const auto keyspace = keyspaces_->load(name);
+    EXPECT_OK(keyspace);
+    if (!keyspace) return entries;
+    for (const auto& [begin, end] : keyspace_intervals(keyspace->id)) {
+      std::optional<Bytes> from = begin;
+      while (from) {
+        auto page = engine_->scan({.begin = *from, .end = end}, [&](ByteView key, ByteView value) {
+          entries[Bytes(key.substr(0, 1)) + Bytes(key.substr(4))] = value;
+          return Visit::go_on;
+        });
+        EXPECT_OK(page);
+        from = page ? std::move(page->resume) : std::nullopt;
+      }
+    }
+    return entries;
+  }
+
+  JobStatus wait(const Result<JobStatus>& begun) {
+    EXPECT_OK(begun);
+    if (!begun) return {};
+    for (;;) {
+      const auto now = backups_->job(begun->id);
+      EXPECT_OK(now);
+      if (!now || (now->state != JobState::running && now->state != JobState::paused))
+        return now.value_or(JobStatus());
+      std::this_thread::yield();
+    }
+  }
+  void wait_for_all() {
+    for (const JobStatus& job : backups_->jobs()) wait(job);
+  }
+
+  std::filesystem::path repository() const { return folder_.path() / "repository"; }
+
+  JobStatus create(const std::string& keyspace) {
+    return wait(backups_->create({.repository = repository(), .keyspace = keyspace, .threads = 2}));
+  }
+  JobStatus restore(const std::string& name, const std::string& backup = "",
+                    const std::string& keyspace = "") {
+    return wait(backups_->restore(
+        {.repository = repository(), .backup = backup, .keyspace = keyspace, .name = name}, admin));
+  }
+
+  void expect_same(const std::string& name, const Entries& expected) {
+    EXPECT_TRUE(entries_of(name) == expected) << name;
+    const auto tenant = keyspaces_->tenant(name);
+    ASSERT_OK(tenant);
+    const auto figures = (*tenant)->figures();
+    const auto counted = recount(*engine_, (*tenant)->id());
+    ASSERT_OK(figures);
+    ASSERT_OK(counted);
+    EXPECT_EQ(*figures, *counted);
+    // Every note has its entry of the due index.
+    for (const auto& [key, value] : entries_of(name)) {
+      Bytes stored = "x";
+      append_be24(stored, (*tenant)->id().value);
+      stored += key.substr(1);
+      const auto note = decode<GarbageKey>(stored);
+      if (key[0] != 'x' || !note) continue;
+      Value due;
+      ASSERT_OK(engine_->get(
+          encode(KeyspaceDueKey{due_bucket(note->due_ms), (*tenant)->id(), DueJob::garbage, {}}),
+          due));
+      EXPECT_TRUE(due.found());
+    }
+  }
+
+  size_t files_in(const std::filesystem::path& path) {
+    size_t count = 0;
+    std::error_code failed;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path, failed))
+      count += entry.is_regular_file() ? 1 : 0;
+    return count;
+  }
+  size_t work_left() { return files_in(folder_.path() / "store" / "backups"); }
+
+  TemporaryFolder folder_;
+  FakeClock clock_{1'700'000'000'000};
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Transactor> transactor_;
+  std::optional<MapHandle> map_;
+  Raw raw_;
+  std::unique_ptr<Keyspaces> keyspaces_;
+  std::unique_ptr<Gc> gc_;
+  std::unique_ptr<Collector> collector_;
+  std::unique_ptr<Backups> backups_;
+  uint64_t skipped_to_ = 0;
+};
+
+TEST_F(BackupJobsTest, WhatIsRestoredIsWhatWasThereAtEachOfManyTimes) {
+  Random random(11);
+  make("a");
+  make("b");
+  fill("b", random, 300);
+  const Bytes versions = encode(SystemKey{SystemKey::redis_version_generator});
+  Commit mark;
+  mark.writes.put(versions, "123456789");
+  ASSERT_OK(commit(*engine_, mark));
+  std::map<std::string, Entries> by_backup;
+  uint64_t first_added = 0;
+  for (int round = 0; round < 4; round++) {
+    if (round == 0) fill("a", random, 600);
+    // Near each other: what is far from them stays as it is.
+    for (int i = 0; i < 10; i++)
+      put("a", "key5" + std::to_string(i), std::to_string(random.next()));
+    clock_.advance_ms(10);
+    const JobStatus job = create(round == 2 ? "" : "a");
+    ASSERT_EQ(job.state, JobState::done) << job.error->message;
+    by_backup[job.backup] = entries_of("a");
+    if (round == 0) first_added = job.added_bytes;
+    if (round == 1 || round == 3) {
+      EXPECT_LT(job.added_bytes, first_added);
+    }
+  }
+  EXPECT_EQ(work_left(), 0U);
+  int number = 0;
+  for (const auto& [backup, entries] : by_backup) {
+    const std::string name = "restored-" + std::to_string(number++);
+    const JobStatus job = restore(name, backup, "a");
+    ASSERT_EQ(job.state, JobState::done) << job.error->message;
+    expect_same(name, entries);
+    EXPECT_EQ(skipped_to_, 123456789U);
+    EXPECT_EQ(keyspaces_->load(name)->config, (Config{{"c", "d"}}));
+  }
+  const JobStatus verified = wait(backups_->verify({.repository = repository()}));
+  EXPECT_EQ(verified.state, JobState::done);
+}
+
+// Nothing comes twice: the second of two without a change in between costs nothing.
+TEST_F(BackupJobsTest, WithoutAChangeNothingIsAdded) {
+  Random random(12);
+  make("a");
+  fill("a", random, 500);
+  EXPECT_GT(create("a").added_bytes, 0U);
+  EXPECT_EQ(create("a").added_bytes, 0U);
+  const auto ids = Repository::open(repository())->ids();
+  ASSERT_EQ(ids->size(), 2U);
+  const Entries entries = entries_of("a");
+  EXPECT_EQ(*backups_->remove(repository(), ids->front()), 0U);  // the other needs it all
+  EXPECT_EQ(restore("b").state, JobState::done);
+  expect_same("b", entries);
+  EXPECT_GT(*backups_->remove(repository(), ids->back()), 0U);
+  EXPECT_EQ(files_in(repository() / "chunks"), 0U);
+}
+
+TEST_F(BackupJobsTest, ABackupInterruptedAtAnyStepGoesOn) {
+  Random random(13);
+  make("a");
+  fill("a", random, 500);
+  const Entries entries = entries_of("a");
+  for (int crash_at = 0;; crash_at++) {
+    std::atomic<int> steps{0};
+    open([&](std::string_view point) -> Status {
+      if (steps++ < crash_at) return {};
+      return Error{Code::unavailable, "crashed at: " + std::string(point), job_stopped};
+    });
+    const JobStatus crashed = create("a");
+    if (crashed.state == JobState::done) {
+      EXPECT_GT(crash_at, 5);
+      break;
+    }
+    SCOPED_TRACE(crashed.error->message);
+    // What is written meanwhile is not of the instant that it goes on at.
+    put("a", "later", std::to_string(crash_at));
+    open();
+    ASSERT_EQ(backups_->jobs().size(), 1U);
+    wait_for_all();
+    ASSERT_EQ(backups_->jobs()[0].state, JobState::done);
+    EXPECT_EQ(work_left(), 0U);
+    const std::string name = "restored-" + std::to_string(crash_at);
+    ASSERT_EQ(restore(name, crashed.backup).state, JobState::done);
+    Entries restored = entries_of(name);
+    EXPECT_EQ(restored.erase("rlater"), crash_at == 0 ? 0U : 1U);
+    Entries now = entries_of("a");
+    now.erase("rlater");
+    for (Entries* some : {&restored, &now})  // counters know of it too
+      std::erase_if(*some, [](const auto& entry) { return entry.first.starts_with("xk"); });
+    EXPECT_TRUE(restored == now);
+  }
+}
+
+TEST_F(BackupJobsTest, ARestoreInterruptedAtAnyStepGoesOnAndIsNeverHalfSeen) {
+  Random random(14);
+  make("a");
+  fill("a", random, 500);
+  const Entries entries = entries_of("a");
+  ASSERT_EQ(create("a").state, JobState::done);
+  for (int crash_at = 0;; crash_at++) {
+    std::atomic<int> steps{0};
+    open([&](std::string_view point) -> Status {
+      if (steps++ < crash_at) return {};
+      return Error{Code::unavailable, "crashed at: " + std::string(point), job_stopped};
+    });
+    const std::string name = "restored-" + std::to_string(crash_at);
+    const JobStatus crashed = restore(name);
+    if (crashed.state == JobState::done) {
+      EXPECT_GT(crash_at, 5);
+      break;
+    }
+    SCOPED_TRACE(crashed.error->message);
+    const auto half = keyspaces_->load(name);
+    if (half && half->state != KeyspaceState::enabled) {
+      const auto tenant = keyspaces_->tenant(name);
+      ASSERT_OK(tenant);
+      EXPECT_CODE((*tenant)->admit(admin, Access::read), Code::denied);
+    } else if (half) {
+      EXPECT_TRUE(entries_of(name) == entries);
+    }
+    open();
+    wait_for_all();
+    ASSERT_EQ(backups_->jobs().size(), 1U);
+    EXPECT_EQ(backups_->jobs()[0].id, crashed.id);
+    ASSERT_EQ(backups_->jobs()[0].state, JobState::done);
+    EXPECT_EQ(work_left(), 0U);
+    expect_same(name, entries);
+    Value record;
+    ASSERT_OK(engine_->get(encode(KeyspaceRestoreKey{keyspaces_->load(name)->id, {}}), record));
+    EXPECT_FALSE(record.found());
+  }
+}
+
+TEST_F(BackupJobsTest, DamageIsFoundBeforeAnythingIsWritten) {
+  Random random(15);
+  make("a");
+  fill("a", random, 500);
+  ASSERT_EQ(create("a").state, JobState::done);
+  const Entries before = entries_of("a");
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(repository()))
+    if (entry.is_regular_file() && entry.path().filename() != "TRELLIS-BACKUPS")
+      files.push_back(entry.path());
+  ASSERT_GT(files.size(), 2U);
+  for (const auto& file : files) {
+    SCOPED_TRACE(file.string());
+    std::stringstream whole;
+    whole << std::ifstream(file).rdbuf();
+    Bytes bytes = whole.str();
+    bytes[bytes.size() * 3 / 4] = static_cast<char>(bytes[bytes.size() * 3 / 4] ^ 1);
+    std::ofstream(file, std::ios::trunc) << bytes;
+    const auto begun = backups_->restore({.repository = repository(), .name = "b"}, admin);
+    const std::optional<Error> error =
+        begun ? wait(begun).error : std::optional<Error>(begun.error());
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->reason, "backup_damaged");
+    EXPECT_NE(error->message.find(file.filename().string()), std::string::npos) << error->message;
+    EXPECT_CODE(keyspaces_->load("b"), Code::not_found);
+    const JobStatus verified = wait(backups_->verify({.repository = repository()}));
+    EXPECT_EQ(verified.state, JobState::failed);
+    EXPECT_EQ(verified.damage.size(), 1U);
+    std::ofstream(file, std::ios::trunc) << whole.str();
+  }
+  std::filesystem::remove(files[0]);
+  EXPECT_EQ(wait(backups_->verify({.repository = repository()})).damage.size(),
+            files[0].extension() == ".backup" ? 0U : 1U);
+}
+
+// With every checksum right: whoever makes such a backup can make those too.
+TEST_F(BackupJobsTest, WhatNoStoreHoldsIsRefused) {
+  Keyspace shop;
+  shop.id = KeyspaceId{7};
+  shop.name = "shop";
+  const auto owned = [&](char mode, ByteView rest) {
+    Bytes key(1, mode);
+    append_be24(key, shop.id.value);
+    return key + Bytes(rest);
+  };
+  const std::pair<Bytes, Bytes> bad[] = {
+      {owned('x', "?nonsense"), "v"},            // no such model
+      {owned('x', "kdb\x01\x01"), "no number"},  // a counter
+      {owned('x', "dm"), "v"},                   // cut short
+      {"\x01siden", "another store"},
+      {owned('x', "g"), "a note"},
+      {"x", "v"},
+      {"\xff", "v"},
+  };
+  int number = 0;
+  const auto restore_of = [&](const Entries& entries) {
+    std::filesystem::remove_all(repository());
+    Repository made = std::move(*Repository::open_or_make(repository()));
+    ChunkCutter cutter;
+    for (const auto& [key, value] : entries) cutter.add(key, value);
+    const EntryChunk chunk = cutter.take();
+    EXPECT_OK(made.put_chunk(chunk));
+    EXPECT_OK(made.put_manifest(
+        {.id = "crafted", .store = Bytes(16, 's'), .keyspaces = {shop}, .chunks = {chunk.facts}}));
+    return restore("crafted-" + std::to_string(number++));
+  };
+  const std::pair<Bytes, Bytes> good{owned('r', "key"), "v"};
+  EXPECT_EQ(restore_of({good}).state, JobState::done);
+  for (const auto& entry : bad) {
+    SCOPED_TRACE(to_hex(entry.first));
+    const JobStatus job = restore_of({good, entry});
+    ASSERT_EQ(job.state, JobState::failed);
+    EXPECT_EQ(job.error->reason, "backup_damaged") << job.error->message;
+    EXPECT_CODE(keyspaces_->load(job.keyspace), Code::not_found);
+  }
+}
+
+TEST_F(BackupJobsTest, OtherFoldersAreRefused) {
+  make("a");
+  const auto create_in = [&](const std::filesystem::path& path) {
+    return backups_->create({.repository = path, .keyspace = "a"});
+  };
+  EXPECT_CODE(create_in("relative"), Code::invalid);
+  std::filesystem::create_directory(folder_.path() / "other");
+  std::ofstream(folder_.path() / "other" / "thesis.tex") << "precious";
+  EXPECT_CODE(create_in(folder_.path() / "other"), Code::invalid);
+  EXPECT_CODE(create_in(folder_.path() / "other" / "thesis.tex"), Code::invalid);
+  EXPECT_CODE(backups_->restore({.repository = folder_.path() / "other", .name = "b"}, admin),
+              Code::not_found);
+  EXPECT_CODE(backups_->create({.repository = repository(), .keyspace = "none"}), Code::not_found);
+  ASSERT_EQ(create("a").state, JobState::done);
+  std::ofstream(repository() / "TRELLIS-BACKUPS", std::ios::trunc) << "format 2\n";
+  EXPECT_CODE(create_in(repository()), Code::unsupported);
+}
+
+TEST_F(BackupJobsTest, APausedJobWaitsAndACanceledOneLeavesNothing) {
+  Random random(16);
+  make("a");
+  fill("a", random, 300);
+  ASSERT_EQ(create("a").state, JobState::done);
+  const auto slow =
+      backups_->restore({.repository = repository(), .name = "b", .bytes_per_second = 1}, admin);
+  ASSERT_OK(slow);
+  ASSERT_OK(backups_->pause(slow->id));
+  EXPECT_EQ(backups_->job(slow->id)->state, JobState::paused);
+  ASSERT_OK(backups_->resume(slow->id));
+  ASSERT_OK(backups_->cancel(slow->id));
+  EXPECT_EQ(wait(slow).state, JobState::canceled);
+  EXPECT_REASON(backups_->cancel(slow->id), Code::conflict, "job_over");
+
+  // One that has begun to write is buried.
+  open([](std::string_view point) -> Status {
+    if (point != "chunk restored") return {};
+    return Error{Code::unavailable, "no disk"};
+  });
+  const JobStatus failed = restore("b");
+  EXPECT_EQ(failed.state, JobState::failed);
+  const auto half = keyspaces_->load("b");
+  ASSERT_OK(half);
+  ASSERT_OK(backups_->cancel(failed.id));
+  EXPECT_CODE(keyspaces_->load("b"), Code::not_found);
+  for (int i = 0; i < 100 && keyspaces_->load(half->id)->purged_at_s == 0; i++)
+    ASSERT_OK(collector_->step());
+  EXPECT_NE(keyspaces_->load(half->id)->purged_at_s, 0U);
+  for (const auto& [begin, end] : keyspace_intervals(half->id)) {
+    const auto page = engine_->scan({.begin = begin, .end = end},
+                                    [](ByteView, ByteView) { return Visit::go_on; });
+    ASSERT_OK(page);
+    EXPECT_EQ(page->entries, 0U);
+  }
+  open();
+  EXPECT_TRUE(backups_->jobs().empty());
+}
+
+TEST_F(BackupJobsTest, AStreamIsTheSameBackup) {
+  Random random(17);
+  make("a");
+  fill("a", random, 500);
+  const Entries entries = entries_of("a");
+  Bytes stream;
+  {
+    auto source = backups_->open_source("a");
+    ASSERT_OK(source);
+    BackupStreamWriter writer(std::move(*source));
+    for (;;) {
+      auto piece = writer.next();
+      ASSERT_OK(piece);
+      if (!*piece) break;
+      stream += **piece;
+    }
+  }
+  EXPECT_EQ(work_left(), 0U);
+  const auto read = [&](ByteView bytes, size_t piece) -> Result<std::string> {
+    std::filesystem::remove_all(repository());
+    BackupStreamReader reader(std::move(*Repository::open_or_make(repository())));
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size())))
+      TRY(reader.write(bytes.substr(0, piece)));
+    return reader.finish();
+  };
+  for (const size_t cut :
+       {size_t{0}, size_t{3}, size_t{8}, size_t{12}, stream.size() / 2, stream.size() - 1})
+    EXPECT_CODE(read(ByteView(stream).substr(0, cut), 4096), Code::corrupt);
+  EXPECT_CODE(read(stream + "x", 4096), Code::corrupt);
+  for (int i = 0; i < 8; i++) {
+    Bytes bad = stream;
+    bad[random.below(bad.size())] ^= 0x10;
+    const auto id = read(bad, 70'000);
+    // What cannot be seen in the stream is seen when it is checked.
+    if (id) {
+      EXPECT_EQ(restore("bad").error->reason, "backup_damaged");
+    }
+    EXPECT_CODE(keyspaces_->load("bad"), Code::not_found);
+  }
+  ASSERT_OK(read(stream, 70'000));
+  ASSERT_EQ(restore("b").state, JobState::done);
+  expect_same("b", entries);
+}
+
+TEST_F(BackupJobsTest, AllOfAStoreGoesIntoAnEmptyOne) {
+  Random random(18);
+  make("a");
+  make("b");
+  fill("a", random, 300);
+  fill("b", random, 300);
+  const JobStatus made = create("");
+  ASSERT_EQ(made.state, JobState::done);
+  const auto whole = [](Engine& engine) {
+    Entries entries;
+    std::optional<Bytes> from = Bytes();
+    while (from) {
+      auto page = engine.scan({.begin = *from, .end = {}}, [&](ByteView key, ByteView value) {
+        if (!key.starts_with("\x01s")) entries[Bytes(key)] = value;
+        return Visit::go_on;
+      });
+      EXPECT_OK(page);
+      from = page ? std::move(page->resume) : std::nullopt;
+    }
+    return entries;
+  };
+  const RestorePlan plan{
+      .repository = repository(), .backup = made.backup, .whole = true, .threads = 1};
+  for (int crash_at = 0;; crash_at++) {
+    const std::filesystem::path path = folder_.path() / ("new-" + std::to_string(crash_at));
+    const auto run = [&](int crash) -> Status {
+      TRY_ASSIGN(const auto engine, open_engine(path, clock_));
+      JobControl control;
+      int steps = 0;
+      control.at_step = [&](std::string_view) -> Status {
+        return steps++ == crash ? Status(Error{Code::unavailable, "crashed"}) : Status();
+      };
+      TRY(restore_store(plan, *engine, control));
+      EXPECT_TRUE(whole(*engine) == whole(*engine_));
+      return {};
+    };
+    if (run(crash_at)) {
+      EXPECT_GT(crash_at, 2);
+      break;
+    }
+    EXPECT_OK(run(-1));
+  }
+}
+
+}  // namespace
+}  // namespace trellis
