@@ -7,12 +7,12 @@
 #include <cstring>
 
 #include "codec/meta_keys.h"
+#include "range/directory.h"
 
 namespace trellis {
 namespace {
 
 constexpr char payload_format = '\x01';
-constexpr ByteView system_start{"\x04", 1};
 
 // By RangeState.
 constexpr std::string_view state_names[] = {"live",  "split",   "unsplit", "halved", "building",
@@ -145,40 +145,29 @@ Bytes encode_writer(const Writer& writer) {
   return bytes;
 }
 
-Bytes encode_range_writer(char tag, RangeId id, uint64_t generation) {
+Bytes encode_range_writer(char tag, RangeId id, uint64_t generation, uint64_t version) {
   Bytes bytes(1, tag);
   append_be64(bytes, id.value);
   append_be64(bytes, generation);
+  append_be64(bytes, version);
   return bytes;
 }
 
-std::vector<Bytes> directory_addresses(const RangeDescriptor& range) {
-  const auto record = [](char area, ByteView end) {
-    Bytes key(1, area);
-    key.append(end);
-    return key;
-  };
-  if (range.end == system_start) return {Bytes(meta1_key_max)};
-  if (range.end < system_start) return {record('\x02', ByteView(range.end).substr(1))};
-  std::vector<Bytes> addresses = {record('\x03', range.end)};
-  if (range.start < system_start) addresses.emplace_back(meta1_key_max);
-  return addresses;
-}
-
 Status bootstrap_ranges(ObjectStore& store) {
-  const RangeHeader first{.id = first_range_id,
-                          .generation = 1,
-                          .start = {},
-                          .end = Bytes(map_key_max),
+  const RangeDescriptor all = bootstrap_range(range_object_name(first_range_id));
+  const RangeHeader first{.id = all.id,
+                          .generation = all.generation,
+                          .start = all.start,
+                          .end = all.end,
                           .right = {},
                           .other = {},
                           .split_at = {}};
   WriteOperation operation{.create_exclusively = true, .changes = header_changes(first)};
-  const RangeDescriptor descriptor = to_descriptor(first);
   const Bytes writer = encode_range_writer('b', first.id, first.generation);
-  for (const Bytes& address : directory_addresses(descriptor)) {
-    operation.changes.emplace_back(OmapSet{entry_key(EntryKind::payload, address),
-                                           encode_payload(encode_descriptor(descriptor))});
+  TRY_ASSIGN(const std::vector<Bytes> records, directory_keys(all));
+  for (const Bytes& address : records) {
+    operation.changes.emplace_back(
+        OmapSet{entry_key(EntryKind::payload, address), encode_payload(encode_descriptor(all))});
     operation.changes.emplace_back(OmapSet{entry_key(EntryKind::version, address), writer});
   }
   const Bytes object = range_object_name(first.id);

@@ -111,13 +111,9 @@ struct Writer {
   uint64_t sequence;
 };
 Bytes encode_writer(const Writer& writer);
-// The same for what ranges write about themselves: 17 bytes, so that no two are ever equal. Each
-// generation of a range has one of each tag.
-Bytes encode_range_writer(char tag, RangeId id, uint64_t generation);
-
-// Where the descriptor of a range is recorded in the directory: one key, or two if the range begins
-// before 04 and ends behind it.
-std::vector<Bytes> directory_addresses(const RangeDescriptor& range);
+// The same for what ranges write about themselves: 25 bytes, so that the two are never equal.
+// `version`: of the object when it was read, where the generation alone does not make it unique.
+Bytes encode_range_writer(char tag, RangeId id, uint64_t generation, uint64_t version = 0);
 
 // Makes the range that is all of the map, with its records, unless there is one: any number of
 // clients may do that at once.

@@ -70,7 +70,8 @@ TEST(RangeObject, GoldenEntries) {
   EXPECT_EQ(to_hex(encode_payload("ab")), "016162");
   EXPECT_EQ(to_hex(encode_payload("")), "01");
   EXPECT_EQ(to_hex(encode_writer({1, 0x0203})), "00000000000000010000000000000203");
-  EXPECT_EQ(to_hex(encode_range_writer('m', RangeId{2}, 3)), "6d00000000000000020000000000000003");
+  EXPECT_EQ(to_hex(encode_range_writer('m', RangeId{2}, 3, 4)),
+            "6d000000000000000200000000000000030000000000000004");
   EXPECT_EQ(*decode_payload(encode_payload("v")), "v");
   EXPECT_CODE(decode_payload(""), Code::corrupt);
   EXPECT_CODE(decode_payload("\x02"), Code::corrupt);
@@ -135,23 +136,6 @@ TEST(RangeObject, WhatMayBeDoneInAState) {
   for (const RangeState state : {RangeState::building, RangeState::frozen, RangeState::gone}) {
     header.state = state;
     EXPECT_FALSE(header.may_read() || header.may_write("b"));
-  }
-}
-
-TEST(RangeObject, WhereRangesAreRecorded) {
-  struct Case {
-    const char* start;
-    const char* end;
-    const char* addresses;
-  };
-  const Case cases[] = {{"", "ffff", "03ffff 02ffff "}, {"", "0380", "0280 "},
-                        {"0380", "04", "02ffff "},      {"0380", "0466", "030466 02ffff "},
-                        {"04", "66", "0366 "},          {"", "03", "02 "}};
-  for (const Case& c : cases) {
-    std::string text;
-    const RangeDescriptor range{RangeId{1}, *from_hex(c.start), *from_hex(c.end), 1, {}, 0};
-    for (const Bytes& address : directory_addresses(range)) text += to_hex(address) + " ";
-    EXPECT_EQ(text, c.addresses);
   }
 }
 
