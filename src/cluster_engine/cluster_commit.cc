@@ -216,13 +216,11 @@ Status ClusterCommitter::load_keys(const Wanted& wanted, bool all, Plan& plan) {
   for (const auto& [address, point] : wanted.points) {
     Plan::PlannedWrite write;
     const auto record = loaded.find(address);
-    write.seen =
-        record == loaded.end() ? wanted.keys.at(address) : version_of(*record->second);
+    write.seen = record == loaded.end() ? wanted.keys.at(address) : version_of(*record->second);
     if (point.op == WriteOp::put) write.value = point.value;
     if (point.op == WriteOp::add) {
       const bool has_base = record->second->found && !point.cleared;
-      const int64_t base =
-          has_base ? decode_counter_value(record->second->value).value_or(0) : 0;
+      const int64_t base = has_base ? decode_counter_value(record->second->value).value_or(0) : 0;
       write.value = encode_counter_value(add_wrapping(base, point.delta));
     }
     plan.writes.emplace(address, std::move(write));
@@ -263,7 +261,7 @@ Status ClusterCommitter::load(const Wanted& wanted, bool all, Plan& plan) {
 // --- divide ---
 
 Result<std::vector<ClusterCommitter::Part>> ClusterCommitter::divide(const Plan& plan,
-                                                                    bool& contradictory) {
+                                                                     bool& contradictory) {
   std::map<Bytes, Part> parts;  // by start
   const auto part_of = [&](ByteView address) -> Result<Part*> {
     auto behind = parts.upper_bound(Bytes(address));
@@ -343,8 +341,7 @@ Result<ClusterCommitter::Step> ClusterCommitter::commit_in_one(Part& part) {
       changes.emplace_back(OmapRemove{std::move(version_key)});
     }
   }
-  if (structural)
-    changes.emplace_back(OmapSet{entry_key(EntryKind::structure, {}), version});
+  if (structural) changes.emplace_back(OmapSet{entry_key(EntryKind::structure, {}), version});
   std::vector<Guard> guards;
   part.guard_all(guards);
   int answer = 0;
@@ -369,7 +366,8 @@ Result<ClusterCommitter::Step> ClusterCommitter::commit_in_one(Part& part) {
 // An operation without an answer is done if something bears its mark. If nothing does it may still
 // arrive, or others have written over it.
 Status ClusterCommitter::look_for(const Part& part, const Bytes& version) {
-  const Error unknown{Code::maybe, part.object() + ": no answer in time: it may or may not be done"};
+  const Error unknown{Code::maybe,
+                      part.object() + ": no answer in time: it may or may not be done"};
   for (const auto& [address, write] : part.writes) {
     Result<RangePointer> range = router_.find(*address);
     if (!range.has_value()) return unknown;
@@ -384,7 +382,8 @@ Status ClusterCommitter::look_for(const Part& part, const Bytes& version) {
                                    found);
     if (answer < 0) return unknown;
     for (const Bytes& key : keys)
-      if (const auto mark = found.omap.find(key); mark != found.omap.end() && mark->second == version)
+      if (const auto mark = found.omap.find(key);
+          mark != found.omap.end() && mark->second == version)
         return {};
   }
   return unknown;
@@ -394,8 +393,8 @@ Status ClusterCommitter::look_for(const Part& part, const Bytes& version) {
 
 // Absent keys that are only read have no version that shows that they came and went.
 Status ClusterCommitter::capture_structure(Part& part) {
-  const bool absent = std::ranges::any_of(
-      part.reads, [](const auto& read) { return !read.second->has_value(); });
+  const bool absent =
+      std::ranges::any_of(part.reads, [](const auto& read) { return !read.second->has_value(); });
   if (!absent || part.structure) return {};
   const Bytes structure_key = entry_key(EntryKind::structure, {});
   ReadOperation operation;

@@ -2,8 +2,8 @@
 //
 //   what is wanted   the writes, last one wins; what they expect
 //   load             the versions of what is written blindly, the counters that are added to, what
-//                    lies in ranges that are removed; after a failed attempt also everything that is
-//                    expected, which must be as it was seen
+//                    lies in ranges that are removed; after a failed attempt also everything that
+//                    is expected, which must be as it was seen
 //   one range        one operation: generation, versions, structure, no intents -> the values
 //   several          PREPARE    per written range   the same guards -> intents
 //                    VALIDATE   what was only read, after all prepares: as it was, no intents

@@ -43,15 +43,18 @@ Status ClusterBlocks::read(std::span<const BlockId> blocks, std::span<Value> val
   for (size_t i = 0; i < blocks.size(); i++) {
     const Bytes object = block_name(blocks[i]);
     ReadAnswer answer;
-    const int status = store_.read(
-        "block.read", object,
-        {.guards = {}, .omap_keys = {}, .omap_pages = {}, .bytes = BytesRequest{0, block_bytes_max}},
-        answer);
+    const int status = store_.read("block.read", object,
+                                   {.guards = {},
+                                    .omap_keys = {},
+                                    .omap_pages = {},
+                                    .bytes = BytesRequest{0, block_bytes_max}},
+                                   answer);
     if (status != -ENOENT) {
       if (const Status done = object_status(status, object); !done.has_value())
         return without_doubt(done.error());
     }
-    set_record(values[i], {.found = status != -ENOENT, .value = std::move(answer.bytes), .version = {}});
+    set_record(values[i],
+               {.found = status != -ENOENT, .value = std::move(answer.bytes), .version = {}});
   }
   return {};
 }

@@ -94,8 +94,9 @@ Status fill_records(const RangeKeys& keys, std::span<const Bytes> addresses,
 
 }  // namespace
 
-Status ClusterReader::read_once(std::span<const Bytes> addresses, std::span<VersionedRecord> records,
-                                Instant instant, Patience& patience) {
+Status ClusterReader::read_once(std::span<const Bytes> addresses,
+                                std::span<VersionedRecord> records, Instant instant,
+                                Patience& patience) {
   const Bytes structure_key = entry_key(EntryKind::structure, {});
   TRY_ASSIGN(KeysByRange groups, group_keys(router_, addresses));
   for (auto& [id, keys] : groups) {
@@ -125,8 +126,8 @@ Status ClusterReader::read_once(std::span<const Bytes> addresses, std::span<Vers
     bool absent = false;
     for (const size_t i : keys.indexes) {
       absent |= !records[i].found;
-      again.guards.emplace_back(OmapIs{entry_key(EntryKind::version, addresses[i]), Compare::equal,
-                                       records[i].version});
+      again.guards.emplace_back(
+          OmapIs{entry_key(EntryKind::version, addresses[i]), Compare::equal, records[i].version});
       again.guards.emplace_back(
           OmapIs{entry_key(EntryKind::intent, addresses[i]), Compare::equal, ""});
     }
@@ -172,9 +173,9 @@ Result<ClusterReader::Page> ClusterReader::scan_once(const ScanRequest& request,
     page.entries.emplace_back(key, std::move(entry));
     return Visit::go_on;
   };
-  TRY_ASSIGN(const std::optional<Bytes> cut,
-             walk_stored_order({request.begin, request.end, request.reverse, entries_max}, read,
-                               take));
+  TRY_ASSIGN(
+      const std::optional<Bytes> cut,
+      walk_stored_order({request.begin, request.end, request.reverse, entries_max}, read, take));
   if (cut) page.complete = false;
   if (parts.size() > 1) TRY(confirm(parts, page));
   for (Part& part : parts)

@@ -37,7 +37,8 @@ class ClusterReader {
 
   enum class Instant : bool { any, one };
   // REQUIRES: addresses.size() == records.size()
-  Status read(std::span<const Bytes> addresses, std::span<VersionedRecord> records, Instant instant);
+  Status read(std::span<const Bytes> addresses, std::span<VersionedRecord> records,
+              Instant instant);
 
   struct Page {
     std::vector<std::pair<Bytes, StoredEntry>> entries;  // key and entry, in the order of the scan

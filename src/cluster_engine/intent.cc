@@ -25,7 +25,8 @@ Bytes encode_intent(const Intent& intent) {
 }
 
 Result<Intent> decode_intent(ByteView bytes) {
-  const Error corrupt{Code::corrupt, "a stored intent makes no sense: " + quote(bytes.substr(0, 32))};
+  const Error corrupt{Code::corrupt,
+                      "a stored intent makes no sense: " + quote(bytes.substr(0, 32))};
   if (bytes.size() < intent_head_bytes || bytes[0] != intent_format) return corrupt;
   Intent intent{.txn = {load_be(bytes.data() + 1, 8), load_be(bytes.data() + 9, 8)}, .value = {}};
   const char mark = bytes[intent_head_bytes - 1];
@@ -70,7 +71,8 @@ Bytes log_object_name(uint64_t incarnation) {
 std::optional<uint64_t> parse_log_object_name(ByteView object) {
   if (!object.starts_with(log_object_name_prefix)) return std::nullopt;
   uint64_t incarnation = 0;
-  std::from_chars(object.data() + log_object_name_prefix.size(), object.data() + object.size(), incarnation);
+  std::from_chars(object.data() + log_object_name_prefix.size(), object.data() + object.size(),
+                  incarnation);
   if (log_object_name(incarnation) != object) return std::nullopt;
   return incarnation;
 }

@@ -43,8 +43,7 @@ RangePointer RangeRouter::nearest(ByteView address, Side side) const {
 
 Result<RangePointer> RangeRouter::locate(ByteView address, Side side) {
   const auto holds = [&](const RangeHeader& range) {
-    return side == Side::at ? range.holds(address)
-                            : range.start < address && address <= range.end;
+    return side == Side::at ? range.holds(address) : range.start < address && address <= range.end;
   };
   RangePointer known = nearest(address, side);
   if (known != nullptr && holds(*known)) return known;
@@ -100,9 +99,8 @@ Status RangeRouter::wait(const RangeHeader& range, Patience& patience) {
   if (patience.wait(fmt::format("{} {}", range.id.value, range.generation))) return {};
   const Status settled = settle_range(store_, range.id);
   // Whoever else was at it has changed something: that is what was waited for.
-  const bool is_changed =
-      settled.has_value() || settled.error().code == Code::conflict ||
-      settled.error().code == Code::not_found;
+  const bool is_changed = settled.has_value() || settled.error().code == Code::conflict ||
+                          settled.error().code == Code::not_found;
   return is_changed ? Status() : settled;
 }
 

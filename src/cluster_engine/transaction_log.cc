@@ -36,11 +36,11 @@ Result<std::unique_ptr<TransactionLog>> TransactionLog::open(ObjectStore& store,
   while (true) {
     const uint64_t incarnation = draw_incarnation();
     const Bytes object = log_object_name(incarnation);
-    const int answer = store.write(
-        "log.create", object,
-        {.create_exclusively = true,
-         .guards = {},
-         .changes = {SetAttribute{Bytes(state_attribute), Bytes(live_state)}}});
+    const int answer =
+        store.write("log.create", object,
+                    {.create_exclusively = true,
+                     .guards = {},
+                     .changes = {SetAttribute{Bytes(state_attribute), Bytes(live_state)}}});
     if (answer == -EEXIST) continue;
     TRY(object_status(answer, object));
     return std::make_unique<TransactionLog>(store, router, incarnation);
@@ -214,22 +214,21 @@ Status TransactionLog::resolve_between(const Writer& txn, bool committed, ByteVi
 
 Status TransactionLog::sweep(uint64_t incarnation) {
   const Bytes object = log_object_name(incarnation);
-  const int fenced = store_.write(
-      "sweep.fence", object,
-      {.guards = {AttributeIs{Bytes(state_attribute), Bytes(live_state)}},
-       .changes = {SetAttribute{Bytes(state_attribute), Bytes(fenced_state)}}});
+  const int fenced =
+      store_.write("sweep.fence", object,
+                   {.guards = {AttributeIs{Bytes(state_attribute), Bytes(live_state)}},
+                    .changes = {SetAttribute{Bytes(state_attribute), Bytes(fenced_state)}}});
   if (fenced == -ENOENT) return {};
   if (fenced != -ECANCELED) TRY(object_status(fenced, object));  // canceled: it is fenced already
   Bytes start_after;
   for (bool more = true; more;) {
     ReadAnswer answer;
-    const int status = store_.read(
-        "sweep.read", object,
-        {.guards = {},
-         .omap_keys = {},
-         .omap_pages = {{.start_after = start_after, .prefix = {}}},
-         .bytes = {}},
-        answer);
+    const int status = store_.read("sweep.read", object,
+                                   {.guards = {},
+                                    .omap_keys = {},
+                                    .omap_pages = {{.start_after = start_after, .prefix = {}}},
+                                    .bytes = {}},
+                                   answer);
     if (status == -ENOENT) return {};
     TRY(object_status(status, object));
     more = answer.pages[0].more;
@@ -242,10 +241,10 @@ Status TransactionLog::sweep(uint64_t incarnation) {
         TRY(resolve_between(txn, decision.committed, first, last, "sweep.resolve"));
     }
   }
-  const int removed = store_.write(
-      "sweep.remove", object,
-      {.guards = {AttributeIs{Bytes(state_attribute), Bytes(fenced_state)}},
-       .changes = {RemoveObject{}}});
+  const int removed =
+      store_.write("sweep.remove", object,
+                   {.guards = {AttributeIs{Bytes(state_attribute), Bytes(fenced_state)}},
+                    .changes = {RemoveObject{}}});
   return removed == -ENOENT ? Status() : object_status(removed, object);
 }
 
