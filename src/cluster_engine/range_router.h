@@ -28,6 +28,7 @@ class Patience {
   const uint64_t patience_us_;
   Bytes what_;
   uint64_t since_us_ = 0;
+  unsigned waits_ = 0;
 };
 
 class RangeRouter {
