@@ -47,9 +47,8 @@ void ClusterWorld::split_at(ByteView address) {
 void ClusterWorld::split_one(Random& random, const RangeHeader& range) {
   ReadAnswer answer;
   ReadOperation operation;
-  operation.omap_pages.push_back(
-      {.start_after = entry_key(EntryKind::version, first_split),
-       .prefix = entry_key(EntryKind::version, {})});
+  operation.omap_pages.push_back({.start_after = entry_key(EntryKind::version, first_split),
+                                  .prefix = entry_key(EntryKind::version, {})});
   if (store_.read("test", range_object_name(range.id), operation, answer) < 0) return;
   const auto& entries = answer.pages[0].entries;
   if (entries.empty()) return;
@@ -106,7 +105,10 @@ TestEngine open_test_engine() {
   auto one = std::make_shared<OneClient>();
   for (const ByteView at : {ByteView("\x04/keyspaces/t"), ByteView("r\0\0\0", 4),
                             ByteView("r\0\0\1m", 5), ByteView("x\0\0\0d", 5),
-                            ByteView("x\0\0\0d\1" "0k", 8), ByteView("x\0\0\0k", 5)})
+                            ByteView("x\0\0\0d\1"
+                                     "0k",
+                                     8),
+                            ByteView("x\0\0\0k", 5)})
     one->world.split_at(at);
   ClusterWorld::Client client = one->world.open_client();
   one->store = std::move(client.store);
