@@ -176,6 +176,13 @@ TEST_F(RangeChange, WithoutADirectoryTheRangesAreFoundAllTheSame) {
   EXPECT_EQ(audit(), "4 ranges");
 }
 
+TEST_F(RangeChange, AnOlderRecordNeverReplacesANewerOne) {
+  const RangeHeader all = find("a");
+  split("m", 2);
+  EXPECT_OK(record_range(store_, "late", all));  // ends where r.2 ends now
+  EXPECT_EQ(audit(), "2 ranges");
+}
+
 TEST_F(RangeChange, TheAuditFindsWhatMustNotBe) {
   split("m", 2);
   ASSERT_EQ(audit(), "2 ranges");

@@ -1,10 +1,12 @@
 // Every single fault and every pair of faults in a split and in a merge: the one who splits has the
-// first, the one who comes next and puts things in order the second. Before each operation of both,
-// a writer and a reader act with headers that they read long ago.
+// first, the one who comes next and puts things in order the second; and the other way round, every
+// place at which the next comer interrupts one who goes on after that, with every fault of the
+// comer. Before each operation of both, a writer and a reader act with headers that they read long
+// ago; after all, somebody undoes what was done, before the last late operation arrives.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <map>
 
 #include "cluster_engine/range_audit.h"
@@ -17,9 +19,9 @@ namespace trellis {
 namespace {
 
 constexpr RangeChangeOptions small_pages{.page_entries = 3, .page_bytes = 200};
-constexpr int keys_max = 16;
-constexpr std::string_view border = "k08";
-const Bytes intent_key = "k12";  // has an intent, which goes where its key goes
+constexpr int keys_max = 14;
+constexpr std::string_view border = "k06";
+const Bytes intent_key = "k10";  // has an intent, which goes where its key goes
 
 enum class Operation : uint8_t { split, merge };
 
@@ -53,17 +55,18 @@ class World {
     turn_ = other.turn_;
   }
 
-  // A write, a read, and one with a header that was never read again since the beginning.
   void act() {
     ++turn_;
-    const auto key = [&](int step) { return fmt::format("k{:02}", (turn_ * 5 + step) % keys_max); };
-    write(key(0));
-    read(key(8));
-    write(turn_ % 2 == 0 ? Bytes(border) : Bytes("k07"));
+    const Bytes key = fmt::format("k{:02}", turn_ * 3 % keys_max);
+    if (turn_ % 3 == 0) {
+      read(key);
+    } else {
+      write(turn_ % 3 == 1 ? Bytes(border) : key);
+    }
   }
   // Appends something unique to a value. False: the range may not be written now.
   bool write(const Bytes& key) {
-    if (key == intent_key) return true;
+    if (key == intent_key) return read(key);
     for (int attempt = 0; attempt < 3; ++attempt) {
       RangeHeader& header = known_[key];
       ReadAnswer seen;
@@ -101,11 +104,13 @@ class World {
   }
 
   // What a client does that meets a state which does not pass. True: all is quiet.
-  static bool settle_all(ObjectStore& client) {
+  // From either end: what is frozen may be met before or after who freezes it.
+  static bool settle_all(ObjectStore& client, bool backwards = false) {
     for (int round = 0; round < 4; ++round) {
       std::vector<RangeId> ids;
       if (client.list("r.", [&](ByteView name) { ids.push_back(*parse_range_object_name(name)); }))
         return false;
+      if (backwards) std::ranges::reverse(ids);
       bool quiet = true;
       for (const RangeId id : ids) {
         const Result<RangeHeader> header = read_header(client, "comer.read", id);
@@ -121,10 +126,7 @@ class World {
 
   void check() {
     EXPECT_TRUE(settle_all(store_));
-    for (const auto& [key, value] : model_) {
-      EXPECT_TRUE(write(key)) << key;
-      EXPECT_TRUE(read(key)) << key;
-    }
+    for (const auto& [key, value] : model_) EXPECT_TRUE(write(key) && read(key)) << key;
     const Result<RangeAudit> audit = audit_ranges(store_);
     ASSERT_TRUE(audit.has_value());
     EXPECT_EQ(audit->problems, std::vector<std::string>());
@@ -141,6 +143,17 @@ class World {
                   return Visit::go_on;
                 }).has_value());
     EXPECT_EQ(intents, 1u);
+  }
+
+  // Merges what is split and splits what is one. REQUIRES: all is quiet
+  void turn_around() {
+    const Result<RangeHeader> left = find_range(store_, "k00");
+    const Result<RangeHeader> right = find_range(store_, border);
+    ASSERT_TRUE(left.has_value() && right.has_value());
+    const Status done = left->id == right->id
+                            ? split_range(store_, *left, border, RangeId{++last_id_})
+                            : merge_ranges(store_, *left, *right);
+    EXPECT_TRUE(done.has_value()) << to_string(done.error());
   }
 
   FakeObjectStore& store() { return store_; }
@@ -169,19 +182,23 @@ class World {
   std::map<Bytes, RangeHeader> known_;
   uint64_t sequence_ = 0;
   int turn_ = 0;
+  uint64_t last_id_ = 100;
 };
 
 // When what was delayed or is to be applied twice arrives.
 enum class Arrival : uint8_t { before_next, after_next, at_the_end };
 
-class RangeCrash : public testing::TestWithParam<Operation> {
+class RangeCrash : public testing::TestWithParam<std::tuple<Operation, bool>> {
  protected:
-  void SetUp() override { start_.make(GetParam()); }
+  void SetUp() override {
+    operation_ = std::get<0>(GetParam());
+    backwards_ = std::get<1>(GetParam());
+    start_.make(operation_);
+  }
 
   void begin(FaultyObjectStore& client, World& world) {
-    client.before_each([&](const PassedPoint&) { world.act(); });
     const Result<RangeHeader> left = find_range(world.store(), "k00");
-    if (GetParam() == Operation::split) {
+    if (operation_ == Operation::split) {
       discard(split_range(client, *left, border, RangeId{5}, 0, small_pages));
     } else {
       const Result<RangeHeader> right = find_range(world.store(), border);
@@ -194,6 +211,7 @@ class RangeCrash : public testing::TestWithParam<Operation> {
     World world;
     world.copy_from(start_);
     FaultyObjectStore client(world.store());
+    client.before_each([&](const PassedPoint&) { world.act(); });
     begin(client, world);
     world.check();
     return client.passed();
@@ -206,19 +224,59 @@ class RangeCrash : public testing::TestWithParam<Operation> {
     world.copy_from(start_);
     FaultyObjectStore one(world.store());
     one.plan(first);
+    one.before_each([&](const PassedPoint&) { world.act(); });
     begin(one, world);
     if (arrival == Arrival::before_next) one.release();
 
     FaultyObjectStore next(world.store());
     if (second) next.plan(*second);
     next.before_each([&](const PassedPoint&) { world.act(); });
-    World::settle_all(next);
+    World::settle_all(next, backwards_);
     if (arrival == Arrival::after_next) one.release();
     if (arrival != Arrival::at_the_end) next.release();
-    world.check();
-    if (one.release() + next.release() > 0) world.check();
-    ++cases_;
+    end(world, one, next);
     return next.passed();
+  }
+
+  // The comer acts before an operation of one who then goes on.
+  std::vector<PassedPoint> interrupt(const PassedPoint& at, const std::optional<Fault>& fault) {
+    World world;
+    world.copy_from(start_);
+    FaultyObjectStore one(world.store());
+    FaultyObjectStore next(world.store());
+    if (fault) next.plan(*fault);
+    next.before_each([&](const PassedPoint&) { world.act(); });
+    one.before_each([&](const PassedPoint& passed) {
+      world.act();
+      if (passed.point == at.point && passed.nth == at.nth) World::settle_all(next, backwards_);
+    });
+    begin(one, world);
+    end(world, one, next);
+    return next.passed();
+  }
+
+  void end(World& world, FaultyObjectStore& one, FaultyObjectStore& next) {
+    world.check();
+    world.turn_around();
+    one.release();
+    next.release();
+    world.check();
+    ++cases_;
+  }
+
+  // Each fault that one of these points can have.
+  static void for_each_fault(const std::vector<PassedPoint>& points,
+                             FunctionRef<void(const Fault&)> visit) {
+    for (const PassedPoint& point : points) {
+      for (const FaultMode mode : fault_modes) {
+        // For a read there are only two: an error, or death.
+        if (!point.is_write && mode != FaultMode::error && mode != FaultMode::crash_before)
+          continue;
+        const Fault fault{point.point, point.nth, mode};
+        SCOPED_TRACE(name(fault));
+        if (!HasFailure()) visit(fault);
+      }
+    }
   }
 
   static bool holds_back(FaultMode mode) {
@@ -229,45 +287,45 @@ class RangeCrash : public testing::TestWithParam<Operation> {
   }
 
   World start_;
+  Operation operation_ = Operation::split;
+  bool backwards_ = false;
   uint64_t cases_ = 0;
 };
 
 TEST_P(RangeCrash, EveryFaultAndEveryPairOfFaults) {
   const std::vector<PassedPoint> points = points_of_first();
   uint64_t singles = 0;
-  for (const PassedPoint& point : points) {
-    for (const FaultMode mode : fault_modes) {
-      if (!point.is_write && mode != FaultMode::error && mode != FaultMode::crash_before) continue;
-      const Fault first{point.point, point.nth, mode};
-      SCOPED_TRACE(name(first));
-      std::vector<Arrival> arrivals = {Arrival::before_next};
-      if (holds_back(mode))
-        arrivals = {Arrival::before_next, Arrival::after_next, Arrival::at_the_end};
-      for (const Arrival arrival : arrivals) {
-        const std::vector<PassedPoint> comer = run(first, std::nullopt, arrival);
-        ++singles;
-        for (const PassedPoint& other : comer) {
-          for (const FaultMode second_mode : fault_modes) {
-            if (!other.is_write && second_mode != FaultMode::error &&
-                second_mode != FaultMode::crash_before)
-              continue;
-            const Fault second{other.point, other.nth, second_mode};
-            SCOPED_TRACE(name(second));
-            run(first, second, arrival);
-            ASSERT_FALSE(HasFailure());
-          }
-        }
-      }
-      ASSERT_FALSE(HasFailure());
+  for_each_fault(points, [&](const Fault& first) {
+    std::vector<Arrival> arrivals = {Arrival::before_next};
+    if (holds_back(first.mode))
+      arrivals = {Arrival::before_next, Arrival::after_next, Arrival::at_the_end};
+    for (const Arrival arrival : arrivals) {
+      ++singles;
+      for_each_fault(run(first, std::nullopt, arrival),
+                     [&](const Fault& second) { run(first, second, arrival); });
     }
-  }
+  });
   std::printf("%zu fault points, %llu single faults, %llu cases\n", points.size(),
               static_cast<unsigned long long>(singles), static_cast<unsigned long long>(cases_));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RangeCrash, testing::Values(Operation::split, Operation::merge),
+TEST_P(RangeCrash, TheNextComerInterruptsEverywhere) {
+  const std::vector<PassedPoint> points = points_of_first();
+  for (const PassedPoint& at : points) {
+    SCOPED_TRACE(fmt::format("before {} {}", at.point, at.nth));
+    for_each_fault(interrupt(at, std::nullopt), [&](const Fault& fault) { interrupt(at, fault); });
+    ASSERT_FALSE(HasFailure());
+  }
+  std::printf("%zu places, %llu cases\n", points.size(), static_cast<unsigned long long>(cases_));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RangeCrash,
+                         testing::Combine(testing::Values(Operation::split, Operation::merge),
+                                          testing::Bool()),
                          [](const auto& info) {
-                           return info.param == Operation::split ? "Split" : "Merge";
+                           const bool split = std::get<0>(info.param) == Operation::split;
+                           return std::string(split ? "Split" : "Merge") +
+                                  (std::get<1>(info.param) ? "Backwards" : "");
                          });
 
 }  // namespace
