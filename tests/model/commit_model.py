@@ -50,6 +50,7 @@ class State(NamedTuple):
     answer: tuple  # by transaction: what its client was told
     after: tuple  # by transaction: those that had been answered when it began
     helpers: tuple  # each None or (key, transaction, verdict)
+    late: tuple  # by transaction: operations without an answer, which may still arrive
 
 
 def put(values, index, value):
@@ -71,7 +72,8 @@ class CommitModel:
     to the last range, which is empty before. weak: the rules that are left out."""
 
     def __init__(self, transactions, ranges, weak=(), upper="", crashes=True, helpers=1,
-                 sweeper=False, merges=False, present=""):
+                 sweeper=False, merges=False, present="", late=False,
+                 doubled=False):
         self.transactions = transactions
         self.keys = sorted("".join(ranges))
         self.index = {key: i for i, key in enumerate(self.keys)}
@@ -83,6 +85,8 @@ class CommitModel:
         self.helper_count = helpers
         self.sweeper = sweeper
         self.merges = merges
+        self.late = late  # an operation may be given up, and arrive all the same
+        self.doubled = doubled  # and one that was answered may arrive once more
         # What is there in the beginning, written by nobody who takes part.
         self.first = {key: ((-1, PUT),) if key in present else () for key in self.keys}
 
@@ -97,7 +101,7 @@ class CommitModel:
             phase=(("read", frozenset()),) * each, seen=(nothing,) * each,
             counter=(nothing,) * each, last_prepare=((),) * each, record=(NOTHING,) * each,
             log=("live",) * each, answer=("",) * each, after=(None,) * each,
-            helpers=(None,) * self.helper_count)
+            helpers=(None,) * self.helper_count, late=(frozenset(),) * each)
 
     def steps(self, s):
         for t, transaction in enumerate(self.transactions):
@@ -107,6 +111,9 @@ class CommitModel:
             if self.crashes:
                 yield f"T{t} dies", self.go(s, t, "dead")
             yield from getattr(self, name + "_steps")(s, t, transaction, done)
+        if self.late:
+            for t, _ in enumerate(self.transactions):
+                yield from self.late_steps(s, t)
         for h, _ in enumerate(s.helpers):
             yield from self.helper_steps(s, h)
         if self.sweeper:
@@ -257,15 +264,27 @@ class CommitModel:
         for keys in self.by_range(s, sorted(todo)):
             if any(not self.may_write(s, key) for key in keys):
                 continue
-            here = [key for key in transaction.scans if self.where(s, key) ==
-                    self.where(s, keys[0])]
-            good = all(self.unchanged(s, t, key) and self.intent(s, key) is None for key in keys)
-            if good and all(self.same_structure(s, t, key) for key in here):
-                yield f"T{t} prepares {keys}", self.prepare(s, t, transaction, keys, here, done)
+            following = self.go(s, t, "prepare", done | frozenset(keys))
+            if self.late:
+                yield f"T{t} hears nothing of its prepare {keys}", self.go(
+                    self.sent(s, t, ("prepare", tuple(keys))), t, "abort")
+            if self.doubled:
+                following = self.sent(following, t, ("prepare", tuple(keys)))
+            if self.may_prepare(s, t, transaction, keys):
+                yield f"T{t} prepares {keys}", self.prepare(following, t, transaction, keys)
             else:
                 yield f"T{t} cannot prepare {keys}", self.go(s, t, "abort")
 
-    def prepare(self, s, t, transaction, keys, here, done):
+    def scanned_with(self, s, transaction, key):
+        return [other for other in transaction.scans
+                if self.where(s, other) == self.where(s, key)]
+
+    def may_prepare(self, s, t, transaction, keys):
+        return (all(self.unchanged(s, t, key) and self.intent(s, key) is None for key in keys)
+                and all(self.same_structure(s, t, key)
+                        for key in self.scanned_with(s, transaction, keys[0])))
+
+    def prepare(self, s, t, transaction, keys):
         kinds = dict(transaction.writes)
         mine = (t, "prepare", self.where(s, keys[0]))
         if any(self.changes_structure(s, key, kinds[key]) for key in keys):
@@ -273,14 +292,14 @@ class CommitModel:
                 s = self.count(s, keys[0], structure=mine)
                 # What it scanned here is as it was if the counter stays its own.
                 counter = s.counter[t]
-                for key in here:
+                for key in self.scanned_with(s, transaction, keys[0]):
                     counter = put(counter, self.index[key], mine)
                 s = s._replace(counter=put(s.counter, t, counter))
         if "a prepare is not counted" not in self.weak:
             s = self.count(s, keys[0], prepared=mine)
         for key in keys:
             s = self.change(s, key, intent=t)
-        return self.go(s, t, "prepare", done | frozenset(keys))
+        return s
 
     def validate_steps(self, s, t, transaction, done):
         todo = (transaction.reads | transaction.scans) - done
@@ -306,11 +325,48 @@ class CommitModel:
 
     def decide_steps(self, s, t, transaction, _):
         """One operation on the log: it is live, and says nothing of this one yet."""
-        if s.log[t] in ("live", "live looked") and s.record[t] == NOTHING:
+        if self.late:
+            yield f"T{t} hears nothing of its decision", self.go(
+                self.sent(s, t, ("decide",)), t, "find_out")
+        if self.may_decide(s, t):
             s = s._replace(record=put(s.record, t, COMMITTED))
             yield f"T{t} decides", self.answer(self.go(s, t, "resolve"), t, COMMITTED)
         else:
             yield f"T{t} may not decide", self.go(s, t, "abort")
+
+    @staticmethod
+    def may_decide(s, t):
+        return s.log[t] in ("live", "live looked") and s.record[t] == NOTHING
+
+    def find_out_steps(self, s, t, transaction, _):
+        """The decision is there, or is made impossible."""
+        if s.record[t] == COMMITTED:
+            yield f"T{t} finds its decision", self.answer(
+                self.go(s, t, "resolve"), t, COMMITTED)
+        else:
+            yield f"T{t} decides against itself", self.go(
+                s._replace(record=put(s.record, t, ABORTED)), t, "abort")
+
+    @staticmethod
+    def sent(s, t, operation):
+        return s._replace(late=put(s.late, t, s.late[t] | {operation}))
+
+    def late_steps(self, s, t):
+        """What nobody waits for any more arrives, and applies if its guards hold."""
+        for operation in s.late[t]:
+            arrived = s._replace(late=put(s.late, t, s.late[t] - {operation}))
+            yield f"late {operation} of T{t} is lost", arrived
+            if operation == ("decide",):
+                if self.may_decide(s, t):
+                    yield f"late decision of T{t}", arrived._replace(
+                        record=put(s.record, t, COMMITTED))
+                continue
+            keys = operation[1]
+            if len(self.by_range(s, keys)) > 1 or any(not self.may_write(s, k) for k in keys):
+                continue
+            if self.may_prepare(s, t, self.transactions[t], keys):
+                yield f"late {operation} of T{t}", self.prepare(
+                    arrived, t, self.transactions[t], keys)
 
     def resolve_steps(self, s, t, transaction, done):
         todo = transaction.written() - done
@@ -326,8 +382,10 @@ class CommitModel:
     def abort_steps(self, s, t, transaction, done):
         todo = transaction.written() - done
         if not todo:
-            record = put(s.record, t, NOTHING) if s.record[t] == ABORTED else s.record
-            s = s._replace(record=record)
+            # While its own decision may still arrive, the record has to stay.
+            stays = ("decide",) in s.late[t] and "forgets that it may decide" not in self.weak
+            if s.record[t] == ABORTED and not stays:
+                s = s._replace(record=put(s.record, t, NOTHING))
             yield f"T{t} is aborted", self.answer(self.go(s, t, "end"), t, ABORTED)
         for key in sorted(todo):
             if not self.may_write(s, key):
@@ -478,6 +536,7 @@ class CommitModel:
     def at_rest(self, s):
         return (all(name in ("end", "dead") for name, _ in s.phase)
                 and all(helper is None for helper in s.helpers)
+                and not any(s.late)
                 and s.mover not in SPLITTING and s.mover not in MERGING
                 and all(self.intent(s, key) is None for key in self.keys))
 
@@ -523,6 +582,7 @@ def run(report):
     run_scans(report)
     run_moves(report)
     run_sweep(report)
+    run_late(report)
 
 
 def run_commit(report):
@@ -578,3 +638,21 @@ def run_sweep(report):
     report.holds("sweep of a log", CommitModel(SKEW, ("x", "y"), sweeper=True))
     for weak in ("the log is not fenced", "the sweep resolves nothing"):
         report.breaks("sweep: " + weak, CommitModel(SKEW, ("x", "y"), [weak], sweeper=True))
+
+
+def run_late(report):
+    """RADOS applies an operation once, but maybe after its client has given up. Doubled ones are
+    survived too, but for one case: an insert that was undone by somebody else in between looks as
+    if it had not happened, as absent is absent. The store must not do that."""
+    ranges = ("x", "y")
+    removed = [transaction(writes="xy"), transaction(deletes="x")]
+    alone = [transaction(writes="xy")]
+    report.holds("late operations", CommitModel(SKEW, ranges, late=True))
+    report.holds("late: what is inserted is removed", CommitModel(removed, ranges, late=True))
+    report.holds("late and doubled operations", CommitModel(SKEW, ranges, late=True, doubled=True))
+    report.breaks("doubled: what is inserted is removed",
+                  CommitModel(removed, ranges, late=True, doubled=True))
+    report.holds("doubled: one alone", CommitModel(alone, ranges, late=True, doubled=True))
+    report.breaks("doubled: forgets that it may decide",
+                  CommitModel(alone, ranges, ["forgets that it may decide"], late=True,
+                              doubled=True))
