@@ -5,8 +5,10 @@
 
 #include "cluster_engine/range_audit.h"
 #include "cluster_engine/range_lookup.h"
+#include "cluster_engine/range_sweeper.h"
 #include "codec/meta_keys.h"
 #include "object_store/fake_object_store.h"
+#include "object_store/faulty_object_store.h"
 #include "support/expect_ok.h"
 
 namespace trellis {
@@ -174,6 +176,30 @@ TEST_F(RangeChange, WithoutADirectoryTheRangesAreFoundAllTheSame) {
     return Visit::go_on;
   }));
   EXPECT_EQ(audit(), "4 ranges");
+}
+
+TEST_F(RangeChange, AnOlderRecordNeverReplacesANewerOne) {
+  const RangeHeader all = find("a");
+  split("m", 2);
+  EXPECT_OK(record_range(store_, "late", all));  // ends where r.2 ends now
+  EXPECT_EQ(audit(), "2 ranges");
+}
+
+TEST_F(RangeChange, TheSweeperSettlesWhatDoesNotMove) {
+  put("a", "1");
+  FaultyObjectStore client(store_);
+  client.plan({"split.copy", 1, FaultMode::crash_before});
+  EXPECT_CODE(split_range(client, find("a"), "m", RangeId{2}), Code::unavailable);
+  RangeSweeper sweeper(store_);
+  EXPECT_EQ(sweeper.sweep().value_or(9), 0u);  // who knows whether it moves
+  EXPECT_EQ(sweeper.sweep().value_or(9), 1u);
+  EXPECT_EQ(audit(), "1 ranges");
+  split("m", 3);
+  merge("a");
+  EXPECT_EQ(sweeper.sweep().value_or(9), 0u);
+  EXPECT_EQ(sweeper.sweep().value_or(9), 1u);  // the tombstone
+  EXPECT_EQ(audit(), "1 ranges");
+  EXPECT_EQ(get("a"), encode_payload("1"));
 }
 
 TEST_F(RangeChange, TheAuditFindsWhatMustNotBe) {

@@ -13,6 +13,8 @@ namespace {
 // More steps than any chain of ranges has that is not a circle.
 constexpr unsigned hops_max = 1U << 24;
 constexpr unsigned restarts_max = 8;
+// Others insert into the range that a record is in, or it is split: what failed is done again.
+constexpr unsigned record_attempts_max = 8;
 
 Error moving_error(ByteView address) {
   return Error{
@@ -89,6 +91,24 @@ Status write_record(ObjectStore& store, FaultPoint point, const StoredRecord& re
   }
   const Bytes object = range_object_name(record.holder.id);
   return object_status(store.write(point, object, operation), object);
+}
+
+// Unless it is as new as `by` already, or there is nothing to remove.
+Status change_record(ObjectStore& store, FaultPoint point, const Bytes& key,
+                     const RangeDescriptor& by, const std::optional<Bytes>& value) {
+  Status done;
+  for (unsigned attempt = 0; attempt < record_attempts_max; ++attempt) {
+    const Result<StoredRecord> record = read_record(store, point, key);
+    if (record.has_value()) {
+      if (record->range && record->range->generation >= by.generation) return {};
+      if (!value && record->stored.empty()) return {};
+      done = write_record(store, point, *record, value, by);
+    } else {
+      done = Error(record.error());
+    }
+    if (done.has_value() || done.error().code != Code::conflict) return done;
+  }
+  return done;
 }
 
 }  // namespace
@@ -177,11 +197,8 @@ Status for_each_range(ObjectStore& store, FunctionRef<Visit(const RangeHeader&)>
 Status record_range(ObjectStore& store, FaultPoint point, const RangeHeader& range) {
   const RangeDescriptor descriptor = to_descriptor(range);
   TRY_ASSIGN(const std::vector<Bytes> keys, directory_keys(descriptor));
-  for (const Bytes& key : keys) {
-    TRY_ASSIGN(const StoredRecord record, read_record(store, point, key));
-    if (record.range && record.range->generation >= descriptor.generation) continue;
-    TRY(write_record(store, point, record, encode_descriptor(descriptor), descriptor));
-  }
+  for (const Bytes& key : keys)
+    TRY(change_record(store, point, key, descriptor, encode_descriptor(descriptor)));
   return {};
 }
 
@@ -189,13 +206,9 @@ Status forget_range(ObjectStore& store, FaultPoint point, const RangeDescriptor&
                     const RangeDescriptor& after) {
   TRY_ASSIGN(const std::vector<Bytes> keys, directory_keys(before));
   TRY_ASSIGN(const std::vector<Bytes> kept, directory_keys(after));
-  for (const Bytes& key : keys) {
-    if (std::ranges::find(kept, key) != kept.end()) continue;
-    TRY_ASSIGN(const StoredRecord record, read_record(store, point, key));
-    if (record.stored.empty()) continue;
-    if (record.range && record.range->generation >= after.generation) continue;
-    TRY(write_record(store, point, record, std::nullopt, after));
-  }
+  for (const Bytes& key : keys)
+    if (std::ranges::find(kept, key) == kept.end())
+      TRY(change_record(store, point, key, after, std::nullopt));
   return {};
 }
 
