@@ -105,7 +105,8 @@ Status ClusterBlocks::remove(KeyspaceId keyspace, DataId data, uint64_t first, u
 Result<std::unique_ptr<ClusterEngine>> ClusterEngine::open(ObjectStore& store, Clock& clock,
                                                            ClusterEngineOptions options) {
   TRY(bootstrap_ranges(store));
-  auto router = std::make_unique<RangeRouter>(store, clock, options.patience_us);
+  auto router =
+      std::make_unique<RangeRouter>(store, clock, options.patience_us, options.range_cache_bytes);
   TRY_ASSIGN(std::unique_ptr<TransactionLog> log, TransactionLog::open(store, *router));
   return std::unique_ptr<ClusterEngine>(
       new ClusterEngine(store, std::move(router), std::move(log)));

@@ -19,6 +19,7 @@ namespace trellis {
 struct ClusterEngineOptions {
   // How long others are waited for before they are helped, or what they began is given up.
   uint64_t patience_us = 1'000'000;
+  size_t range_cache_bytes = 64 * 1024 * 1024;
 };
 
 class ClusterBlocks final : public BlockStore {

@@ -216,7 +216,7 @@ Status ClusterReader::read_chunk(ByteView begin, ByteView end, bool reverse, siz
     TRY_ASSIGN(const RangePointer range, router_.find(begin));
     return read_forward(range, begin, end, wanted, chunk, parts, patience);
   }
-  TRY_ASSIGN(const RangePointer range, router_.find_before(end));
+  TRY_ASSIGN(const RangePointer range, router_.find(end, Side::before));
   return read_backward(range, begin, end, wanted, chunk, parts, patience);
 }
 

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-
 #include "cluster_engine/range_change.h"
-#include "codec/meta_keys.h"
 
 namespace trellis {
 namespace {
@@ -31,26 +28,22 @@ bool Patience::wait(ByteView what) {
   return true;
 }
 
-Result<RangePointer> RangeRouter::find(ByteView address) { return locate(address, Side::at); }
-
-Result<RangePointer> RangeRouter::find_before(ByteView address) {
-  return locate(address.empty() ? map_key_max : address, Side::before);
+Result<RangePointer> RangeRouter::find(ByteView address, Side side) {
+  const RangeRef known = cache_.get(address, side);
+  if (!known) return look_up(address, side);
+  auto range = std::make_shared<RangeHeader>();
+  range->id = known.id();
+  range->generation = known.generation();
+  range->start = known.start();
+  range->end = known.end();
+  return range;
 }
 
-RangePointer RangeRouter::nearest(ByteView address, Side side) const {
-  std::shared_lock lock(mutex_);
-  auto at = side == Side::at ? known_.upper_bound(address) : known_.lower_bound(address);
-  return at == known_.begin() ? nullptr : std::prev(at)->second;
-}
-
-Result<RangePointer> RangeRouter::locate(ByteView address, Side side) {
-  const auto holds = [&](const RangeHeader& range) {
-    return side == Side::at ? range.holds(address) : range.start < address && address <= range.end;
-  };
-  RangePointer known = nearest(address, side);
-  if (known != nullptr && holds(*known)) return known;
+Result<RangePointer> RangeRouter::look_up(ByteView address, Side side) {
+  // Whatever is wrong with the directory, the ranges know better.
+  const Result<DirectoryAnswer> hint = directory_.find(address, side);
+  RangeId id = hint.has_value() ? hint->range.id : first_range_id;
   Patience patience(clock_, patience_us_);
-  RangeId id = known == nullptr ? first_range_id : known->id;
   for (unsigned lookup = 0; lookup < lookups_max; lookup++) {
     Result<RangeHeader> header = read_header(store_, "range.header", id);
     if (!header.has_value()) {
@@ -66,34 +59,21 @@ Result<RangePointer> RangeRouter::locate(ByteView address, Side side) {
       TRY(wait(*header, patience));
       continue;
     }
-    auto found = std::make_shared<const RangeHeader>(std::move(*header));
-    remember(found);
-    if (holds(*found)) return found;
-    const bool behind = side == Side::at ? address < found->start : address <= found->start;
-    id = behind || found->right == RangeId{} ? first_range_id : found->right;
+    const RangeDescriptor range = to_descriptor(*header);
+    // A descriptor says nothing of what may be written: while it is split it is not remembered.
+    if (header->state != RangeState::split) cache_.insert(range);
+    if (holds(range, address, side)) return std::make_shared<const RangeHeader>(std::move(*header));
+    const bool is_before = side == Side::at ? address < range.start : address <= range.start;
+    id = is_before || header->right == RangeId{} ? first_range_id : header->right;
   }
   return Error{Code::unavailable,
                fmt::format("the ranges around {} change all the time: try again", quote(address))};
 }
 
-void RangeRouter::remember(RangePointer range) {
-  std::unique_lock lock(mutex_);
-  auto at = known_.upper_bound(range->start);
-  if (at != known_.begin() && std::prev(at)->second->end > range->start) --at;
-  auto last = at;
-  for (; last != known_.end() && last->first < range->end; ++last)
-    if (last->second->generation > range->generation) return;
-  known_.erase(at, last);
-  const Bytes& start = range->start;
-  known_.insert_or_assign(start, std::move(range));
-}
-
 void RangeRouter::forget(const RangeHeader& range) {
-  std::unique_lock lock(mutex_);
-  const auto known = known_.find(range.start);
-  if (known != known_.end() && known->second->id == range.id &&
-      known->second->generation <= range.generation)
-    known_.erase(known);
+  const RangeRef known = cache_.get(range.start);
+  if (known && known.id() == range.id && known.generation() <= range.generation)
+    discard(cache_.evict(known));  // fails for replacements only
 }
 
 Status RangeRouter::wait(const RangeHeader& range, Patience& patience) {

@@ -1,15 +1,15 @@
-// Which object holds an address, as far as this client knows; what is wrong is found out by the
-// guards of operations, and told by forget().
+// Which object holds an address, as far as this client knows (range/range_cache.h). What it does
+// not know the directory hints at and the objects' own headers tell; what is wrong is found out by
+// the guards of operations, and told by forget().
 //
 // Threads: any. Blocking: every call may read headers, and wait for splits and merges of others.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <shared_mutex>
 
 #include "base/clock.h"
-#include "cluster_engine/range_object.h"
+#include "cluster_engine/range_lookup.h"
+#include "range/range_cache.h"
 
 namespace trellis {
 
@@ -34,13 +34,17 @@ class Patience {
 class RangeRouter {
  public:
   // After patience_us it settles what others began.
-  RangeRouter(ObjectStore& store, Clock& clock, uint64_t patience_us)
-      : store_(store), clock_(clock), patience_us_(patience_us) {}
+  RangeRouter(ObjectStore& store, Clock& clock, uint64_t patience_us, size_t cache_bytes_max)
+      : store_(store),
+        clock_(clock),
+        patience_us_(patience_us),
+        meta_reader_(store),
+        directory_(meta_reader_),
+        cache_(directory_, cache_bytes_max) {}
 
-  // The range that holds the address; it may be read.
-  Result<RangePointer> find(ByteView address);
-  // The range that holds what lies just before; an empty address: the last one.
-  Result<RangePointer> find_before(ByteView address);
+  // The range that holds the address (or what lies just before it), which may be read. Of its
+  // header, `right` is not known.
+  Result<RangePointer> find(ByteView address, Side side = Side::at);
   // It is not as it was known: the next find looks.
   void forget(const RangeHeader& range);
   // Of a range in a state that does not allow something: waits for it to pass, then settles it.
@@ -49,18 +53,17 @@ class RangeRouter {
 
   Clock& clock() { return clock_; }
   uint64_t patience_us() const { return patience_us_; }
+  RangeCacheFigures figures() const { return cache_.figures(); }
 
  private:
-  enum class Side : bool { at, before };
-  Result<RangePointer> locate(ByteView address, Side side);
-  RangePointer nearest(ByteView address, Side side) const;
-  void remember(RangePointer range);
+  Result<RangePointer> look_up(ByteView address, Side side);
 
   ObjectStore& store_;
   Clock& clock_;
   const uint64_t patience_us_;
-  mutable std::shared_mutex mutex_;
-  std::map<Bytes, RangePointer, std::less<>> known_;  // by start
+  ObjectMetaReader meta_reader_;
+  Directory directory_;
+  RangeCache cache_;
 };
 
 }  // namespace trellis

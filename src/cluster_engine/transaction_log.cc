@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/assert.h"
+#include "codec/meta_keys.h"
 
 namespace trellis {
 namespace {
@@ -206,7 +207,7 @@ Status TransactionLog::resolve_between(const Writer& txn, bool committed, ByteVi
       TRY(resolved);
     }
     at = std::move(next);
-    if (range->right == RangeId{} && !page.more) return {};
+    if (at >= map_key_max) return {};
   }
   if (at <= last) return Error{Code::unavailable, "the ranges change all the time: try again"};
   return {};

@@ -1,4 +1,4 @@
-// For tests: a map (support/test_engine.h) with keyspaces on it, both ways, and time that stands still.
+// For tests: a map (test_engine.h) with keyspaces on it, both ways, and time that stands still.
 #pragma once
 
 #include <gtest/gtest.h>
