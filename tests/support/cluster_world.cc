@@ -44,7 +44,7 @@ void ClusterWorld::split_at(ByteView address) {
   if (split_range(store_, *range, address, RangeId{++last_range_}).has_value()) changes_++;
 }
 
-void ClusterWorld::split_one(Random& random, const RangeHeader& range) {
+void ClusterWorld::split_one(Random& random, ObjectStore& client, const RangeHeader& range) {
   ReadAnswer answer;
   ReadOperation operation;
   operation.omap_pages.push_back({.start_after = entry_key(EntryKind::version, first_split),
@@ -53,7 +53,9 @@ void ClusterWorld::split_one(Random& random, const RangeHeader& range) {
   const auto& entries = answer.pages[0].entries;
   if (entries.empty()) return;
   const Bytes at = entries[random.below(entries.size())].first.substr(1);
-  if (range.start < at && at < range.end) split_at(at);
+  if (range.state == RangeState::live && range.start < at && at < range.end &&
+      split_range(client, range, at, RangeId{++last_range_}).has_value())
+    changes_++;
 }
 
 void ClusterWorld::change_one(Random& random) {
@@ -63,11 +65,21 @@ void ClusterWorld::change_one(Random& random) {
     return Visit::go_on;
   }));
   if (ranges.empty()) return;
+  FaultyObjectStore client(store_);
+  uint64_t operations_left = random.one_in(4) ? 1 + random.below(20) : 0;
+  client.before_each([&](const PassedPoint&) {
+    if (operations_left > 0 && --operations_left == 0) client.kill();
+  });
   const size_t chosen = random.below(ranges.size());
-  if (ranges.size() < ranges_max && random.one_in(2)) return split_one(random, ranges[chosen]);
+  if (ranges[chosen].state != RangeState::live && random.one_in(2))
+    return discard(settle_range(store_, ranges[chosen].id));
+  if (ranges.size() < ranges_max && random.one_in(2))
+    return split_one(random, client, ranges[chosen]);
   if (chosen + 1 == ranges.size() || ranges[chosen].end != ranges[chosen + 1].start) return;
   if (ranges[chosen].end <= first_split) return;
-  if (merge_ranges(store_, ranges[chosen], ranges[chosen + 1]).has_value()) changes_++;
+  const bool are_live =
+      ranges[chosen].state == RangeState::live && ranges[chosen + 1].state == RangeState::live;
+  if (are_live && merge_ranges(client, ranges[chosen], ranges[chosen + 1]).has_value()) changes_++;
 }
 
 void ClusterWorld::start_changes(uint64_t seed) {

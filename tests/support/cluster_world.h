@@ -30,7 +30,8 @@ class ClusterWorld {
   SystemClock& clock() { return clock_; }
 
   void split_at(ByteView address);
-  // Splits where a key is, or merges, about half of the time from now on until stop_changes.
+  // Splits where a key is, or merges, about half of the time from now on until stop_changes. One in
+  // four dies somewhere on the way, and is left to whoever meets it.
   void start_changes(uint64_t seed);
   void stop_changes();
   uint64_t changes() const { return changes_; }
@@ -39,7 +40,7 @@ class ClusterWorld {
 
  private:
   void change_one(Random& random);
-  void split_one(Random& random, const RangeHeader& range);
+  void split_one(Random& random, ObjectStore& client, const RangeHeader& range);
 
   FakeObjectStore store_;
   SystemClock clock_;
