@@ -13,17 +13,10 @@ constexpr unsigned lookups_max = 10'000;
 
 }  // namespace
 
-bool Patience::wait(ByteView what) {
+bool Patience::wait(const Bytes& what) {
   const uint64_t now_us = clock_.monotonic_us();
-  if (what != what_ || what_.empty()) {
-    what_ = what;
-    since_us_ = now_us;
-    waits_ = 0;
-  }
-  if (now_us - since_us_ >= patience_us_) {
-    what_.clear();
-    return false;
-  }
+  const uint64_t since_us = since_us_.try_emplace(what, now_us).first->second;
+  if (now_us - since_us >= patience_us_) return false;
   if (++waits_ > waits_without_pause) clock_.pause_us(pause_us);
   return true;
 }

@@ -5,6 +5,7 @@
 // Threads: any. Blocking: every call may read headers, and wait for splits and merges of others.
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "base/clock.h"
@@ -15,19 +16,17 @@ namespace trellis {
 
 using RangePointer = std::shared_ptr<const RangeHeader>;
 
-// Waits for something that somebody else is to finish, for a while.
+// How long one call has waited for what others are to finish.
 class Patience {
  public:
   Patience(Clock& clock, uint64_t patience_us) : clock_(clock), patience_us_(patience_us) {}
-  // True: not yet, look again. False: it took too long, help. `what` says whether it is the same
-  // thing as last time.
-  bool wait(ByteView what);
+  // True: look again. False: `what` was waited for long enough, help.
+  bool wait(const Bytes& what);
 
  private:
   Clock& clock_;
   const uint64_t patience_us_;
-  Bytes what_;
-  uint64_t since_us_ = 0;
+  std::map<Bytes, uint64_t> since_us_;
   unsigned waits_ = 0;
 };
 

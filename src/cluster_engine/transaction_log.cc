@@ -130,8 +130,7 @@ WriteOperation resolve_operation(const StoredIntents& met, bool committed) {
 }
 
 Status TransactionLog::resolve(const RangeHeader& range, const StoredIntents& met, bool committed,
-                               FaultPoint point) {
-  Patience patience(router_.clock(), router_.patience_us());
+                               FaultPoint point, Patience& patience) {
   for (const auto& [address, bytes] : met.intents) {
     if (range.may_write(address)) continue;
     TRY(router_.wait(range, patience));
@@ -149,7 +148,7 @@ Status TransactionLog::meet(const RangeHeader& range, const StoredIntents& met,
                             Patience& patience) {
   if (patience.wait(encode_writer(met.txn))) return {};
   TRY_ASSIGN(const bool committed, decision_of(met.txn, "help.decide"));
-  Status resolved = resolve(range, met, committed, "help.resolve");
+  Status resolved = resolve(range, met, committed, "help.resolve", patience);
   // Somebody else was faster, or the range has changed: the next look tells.
   if (!resolved.has_value() && resolved.error().code == Code::conflict) return {};
   return resolved;
@@ -167,7 +166,8 @@ Result<StoredIntents> first_commit_of(std::span<const std::pair<Bytes, Bytes>> i
 
 Status TransactionLog::resolve_between(const Writer& txn, bool committed, ByteView first,
                                        ByteView last, FaultPoint point) {
-  constexpr int attempts_max = 100;
+  constexpr int attempts_max = 10'000;
+  Patience patience(router_.clock(), router_.patience_us());
   Bytes at(first);
   for (int attempt = 0; attempt < attempts_max && at <= last;) {
     TRY_ASSIGN(const RangePointer range, router_.find(at));
@@ -198,7 +198,7 @@ Status TransactionLog::resolve_between(const Writer& txn, bool committed, ByteVi
       if (same_txn(intent.txn, txn)) met.intents.emplace_back(address, bytes);
     }
     if (!met.intents.empty()) {
-      const Status resolved = resolve(*range, met, committed, point);
+      const Status resolved = resolve(*range, met, committed, point, patience);
       if (!resolved.has_value() && resolved.error().code == Code::conflict) {
         router_.forget(*range);
         attempt++;

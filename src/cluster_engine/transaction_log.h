@@ -43,7 +43,7 @@ class TransactionLog {
   // Makes the intents of a range what was decided on them. Code::conflict: the range or the intents
   // are not as they were read, nothing was done: look again.
   Status resolve(const RangeHeader& range, const StoredIntents& met, bool committed,
-                 FaultPoint point);
+                 FaultPoint point, Patience& patience);
   // Of intents that were met: waits a little, then decides on them if nobody has, and resolves.
   // Look again after it.
   Status meet(const RangeHeader& range, const StoredIntents& met, Patience& patience);
