@@ -45,6 +45,11 @@ class Value {
     }
     return *std::launder(reinterpret_cast<Pin*>(storage_));
   }
+  // Null if it holds none of that type.
+  template <class Pin>
+  const Pin* find_pin() const {
+    return kind_ == &pin_kind<Pin> ? std::launder(reinterpret_cast<const Pin*>(storage_)) : nullptr;
+  }
   // REQUIRES: the bytes are those of the pin, which says where they are after a move.
   void set_found(ByteView bytes) {
     found_ = true;

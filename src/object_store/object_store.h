@@ -1,13 +1,17 @@
 // What an object store like RADOS offers, and no more: objects with attributes (xattrs), an ordered
 // map (omap) and bytes, changed by operations that are atomic on one object.
 //
-// Answers are those of librados: 0 or more is success, a negative errno a failure. What decides:
+// Answers are those of librados: 0 or more is success (a guarded read may answer 1), a negative
+// errno a failure. What decides:
 //
 //   -ECANCELED             a guard did not hold; nothing was applied
-//   -ENOENT                the object is not there; a guarded operation creates nothing
+//   -ENOENT                the object is not there; a guarded operation creates nothing, and there
+//                          is nothing to read or to remove
 //   -EEXIST                an exclusive creation found it there
 //   -ERANGE, -EOVERFLOW    the version that was asserted is older, newer than the object's
 //   -EMSGSIZE              the operation is over operation_bytes_max
+//   -ENAMETOOLONG          the name of the object is over object_name_bytes_max
+//   -EINVAL                an OmapIs that compares other than equal, less, greater
 //   -ETIMEDOUT             nobody knows whether it was applied
 //   -ESHUTDOWN             this client is dead, or fenced off
 //
@@ -15,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -29,9 +34,11 @@
 namespace trellis {
 
 constexpr size_t operation_bytes_max = 90 * 1024 * 1024;
+constexpr size_t object_name_bytes_max = 2'048;
 constexpr size_t omap_read_entries_max = 1'024;  // whatever is asked for
+constexpr size_t omap_read_bytes_max = 1024 * 1024 * 1024;
 
-enum class Compare : uint8_t { equal, less, greater };
+enum class Compare : uint8_t { equal, not_equal, less, less_equal, greater, greater_equal };
 
 // --- guards, of reads and writes ---
 
@@ -47,6 +54,7 @@ struct AttributeIs {
   Bytes given;
 };
 // stored OP `given`; a missing key equals the empty value. Sees nothing of its own operation.
+// Only equal, less and greater.
 struct OmapIs {
   Bytes key;
   Compare compare;
@@ -81,14 +89,14 @@ struct WriteBytes {
 struct WriteWhole {
   Bytes bytes;
 };
-struct RemoveObject {};
+struct RemoveObject {};  // REQUIRES: the last change of its operation
 using Change = std::variant<SetAttribute, OmapSet, OmapRemove, OmapRemoveRange, WriteBytes,
                             WriteWhole, RemoveObject>;
 
 struct WriteOperation {
   bool create_exclusively = false;
-  std::vector<Guard> guards;
-  std::vector<Change> changes;  // in order
+  std::vector<Guard> guards = {};    // REQUIRES: none in an exclusive creation
+  std::vector<Change> changes = {};  // in order
 };
 
 // --- reads ---
@@ -97,9 +105,10 @@ struct OmapPage {
   std::vector<std::pair<Bytes, Bytes>> entries;
   bool more = false;
 };
+// Forward only. A key that is to be included is asked for in omap_keys, and the page starts after.
 struct OmapPageRequest {
-  Bytes start_after;  // exclusive: an empty key is never listed
-  Bytes prefix;       // only keys that begin with it
+  Bytes start_after = {};  // exclusive: an empty key is never listed
+  Bytes prefix = {};       // only keys that begin with it
   size_t entries_max = omap_read_entries_max;
 };
 struct BytesRequest {
@@ -108,11 +117,11 @@ struct BytesRequest {
 };
 
 struct ReadOperation {
-  std::vector<Guard> guards;
+  std::vector<Guard> guards = {};
   bool want_attributes = false;
-  std::vector<Bytes> omap_keys;  // found ones are answered
-  std::vector<OmapPageRequest> omap_pages;
-  std::optional<BytesRequest> bytes;
+  std::vector<Bytes> omap_keys = {};  // found ones are answered
+  std::vector<OmapPageRequest> omap_pages = {};
+  std::optional<BytesRequest> bytes = {};
 };
 
 struct ReadAnswer {

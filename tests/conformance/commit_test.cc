@@ -100,7 +100,7 @@ TEST_P(CommitConformance, RangeDeletesInOrderWithTheOtherWrites) {
 
 TEST_P(CommitConformance, ARangeDeleteToTheEndAndPutsBehindIt) {
   put_all({"a", "b"});
-  const Bytes high = "\xff\xff\xff";
+  const Bytes high = "\xff\xfe\xff";
   Commit wanted;
   wanted.writes.put(high, "v");
   ASSERT_OK(commit(engine(), wanted));
@@ -338,7 +338,7 @@ TEST_P(IntervalConformance, ToTheEndOfTheMap) {
   const Bytes high = "\xff";
   Expectation seen = expect_page({.begin = high});
   EXPECT_OK(commit_expecting(seen));
-  change([](WriteSet& writes) { writes.put("\xff\xff", "phantom"); });
+  change([](WriteSet& writes) { writes.put("\xff\xfe", "phantom"); });
   EXPECT_CODE(commit_expecting(seen), Code::conflict);
   seen = expect_page({.begin = high, .reverse = true});
   EXPECT_OK(commit_expecting(seen));

@@ -115,6 +115,9 @@ std::vector<EngineKind> engine_kinds() {
       {"faulty_retried", false, [] { return std::make_unique<FaultyUnderTest>(); }},
       {"faultless_shared", true, [] { return std::make_unique<FaultlessUnderTest>(); }},
       {"rocksdb", false, [] { return open_rocksdb_under_test(); }},
+      {"cluster", true, [] { return open_cluster_under_test(RangesChange::never); }},
+      {"cluster_splitting", true,
+       [] { return open_cluster_under_test(RangesChange::all_the_time); }},
   };
 }
 

@@ -49,6 +49,9 @@ struct EngineKind {
 void PrintTo(const EngineKind& kind, std::ostream* out);
 std::vector<EngineKind> engine_kinds();
 std::unique_ptr<EngineUnderTest> open_rocksdb_under_test();
+// Two clients of a store of several ranges, which a third one splits and merges all the time.
+enum class RangesChange : bool { never, all_the_time };
+std::unique_ptr<EngineUnderTest> open_cluster_under_test(RangesChange change);
 
 struct WayOfEngine {
   EngineKind kind;
@@ -71,8 +74,9 @@ std::vector<WayOfEngine> engines_on_the(Way way);
 
 using Entries = std::vector<std::pair<Bytes, Bytes>>;
 
-// Where the keys begin that no engine writes by itself.
-constexpr ByteView first_key = "\x02";
+// Where the keys begin that no engine writes by itself: local records and the directory of ranges
+// come before. The last one is before ff ff.
+constexpr ByteView first_key = "\x04";
 
 // A raw key of keyspace 1: a granule of its own.
 Bytes raw(ByteView name);
@@ -84,7 +88,7 @@ Bytes redis_meta(ByteView key);
 
 Commit put(ByteView key, ByteView value);
 std::optional<Bytes> get(Engine& engine, ByteView key);
-// All pages of the interval, joined, without the store's own records (01), which some engines keep.
+// All pages of the interval, joined, without what lies before first_key.
 // Checks of each page that `resume` and the counts are right.
 Entries scan_all(Engine& engine, ScanRequest request);
 // The first page, with its entries.

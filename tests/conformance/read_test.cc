@@ -25,13 +25,13 @@ std::vector<Bytes> keys_of(const Entries& entries) {
 
 TEST_P(ReadConformance, BytesSortAsUnsigned) {
   std::vector<Bytes> keys;
-  for (int first = 2; first < 256; first++) {
+  for (int first = first_key[0]; first < 256; first++) {
     const Bytes one(1, static_cast<char>(first));
     keys.push_back(one);  // a key that is a prefix of the next ones
     keys.push_back(one + Bytes(1, '\0'));
     keys.push_back(one + "\x7f");
     keys.push_back(one + "\x80");
-    keys.push_back(one + Bytes(2, '\xff'));
+    keys.push_back(one + "\xfe\xff");
   }
   std::vector<Bytes> shuffled = keys;
   Random random(1);

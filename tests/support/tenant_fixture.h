@@ -1,4 +1,4 @@
-// For tests: a map in memory with keyspaces on it, both ways, and time that stands still.
+// For tests: a map (test_engine.h) with keyspaces on it, both ways, and time that stands still.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include "engine/faulty_engine.h"
 #include "engine/memory_engine.h"
 #include "support/expect_ok.h"
+#include "support/test_engine.h"
 #include "tenant/collector.h"
 #include "tenant/gc.h"
 #include "tenant/keyspaces.h"
@@ -80,7 +81,8 @@ class TenantFixture : public testing::TestWithParam<Way> {
     return entries;
   }
 
-  MemoryEngine memory_;
+  const TestEngine test_engine_ = open_test_engine();
+  Engine& memory_ = *test_engine_.engine;
   FakeClock clock_{start_ms};
   // With a cache that is always full.
   const TransactOptions transact_options_{

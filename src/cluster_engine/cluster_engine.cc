@@ -1,0 +1,189 @@
+#include "cluster_engine/cluster_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "base/assert.h"
+#include "codec/address.h"
+#include "codec/meta_keys.h"
+
+namespace trellis {
+namespace {
+
+// Up to so many blocks are removed by their names; more are looked for.
+constexpr uint64_t named_blocks_max = 1'024;
+
+void set_record(Value& value, VersionedRecord record) {
+  VersionedPin& pin = value.pin<VersionedPin>();
+  if (!record.found) {
+    pin.record = nullptr;
+    return value.set_absent();
+  }
+  pin.record = std::make_shared<const VersionedRecord>(std::move(record));
+  value.set_found(pin.record->value);
+}
+
+Bytes block_prefix(KeyspaceId keyspace, DataId data) {
+  return fmt::format("b.{}.{}.", keyspace.value, data.value);
+}
+Bytes block_name(const BlockId& block) {
+  return block_prefix(block.keyspace, block.data) + std::to_string(block.index);
+}
+
+}  // namespace
+
+// --- blocks ---
+
+Status ClusterBlocks::read(std::span<const BlockId> blocks, std::span<Value> values) {
+  ASSERT(blocks.size() == values.size());
+  for (const BlockId& block : blocks) TRY(check_block_keyspace(block.keyspace));
+  for (size_t i = 0; i < blocks.size(); i++) {
+    const Bytes object = block_name(blocks[i]);
+    ReadAnswer answer;
+    const int status = store_.read("block.read", object,
+                                   {.guards = {},
+                                    .omap_keys = {},
+                                    .omap_pages = {},
+                                    .bytes = BytesRequest{0, block_bytes_max}},
+                                   answer);
+    if (status != -ENOENT) {
+      if (const Status done = object_status(status, object); !done.has_value())
+        return without_doubt(done.error());
+    }
+    set_record(values[i],
+               {.found = status != -ENOENT, .value = std::move(answer.bytes), .version = {}});
+  }
+  return {};
+}
+
+Status ClusterBlocks::write(std::span<const BlockWrite> writes) {
+  for (const BlockWrite& write : writes) TRY(check_block_write(write));
+  for (const BlockWrite& write : writes) {  // one by one: the same block may come twice
+    WriteOperation operation;
+    if (write.offset)
+      operation.changes.emplace_back(WriteBytes{*write.offset, Bytes(write.bytes)});
+    else
+      operation.changes.emplace_back(WriteWhole{Bytes(write.bytes)});
+    const Bytes object = block_name(write.block);
+    const Status done = object_status(store_.write("block.write", object, operation), object);
+    if (!done.has_value()) return without_doubt(done.error());
+  }
+  return {};
+}
+
+Status ClusterBlocks::remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) {
+  TRY(check_block_keyspace(keyspace));
+  std::vector<Bytes> objects;
+  if (first >= end) return {};
+  if (end - first <= named_blocks_max) {
+    for (uint64_t index = first; index < end; index++)
+      objects.push_back(block_name({keyspace, data, index}));
+  } else {
+    const Bytes prefix = block_prefix(keyspace, data);
+    const int listed = store_.list(prefix, [&](ByteView object) {
+      uint64_t index = 0;
+      std::from_chars(object.data() + prefix.size(), object.data() + object.size(), index);
+      if (first <= index && index < end) objects.emplace_back(object);
+    });
+    TRY(object_status(listed, prefix));
+  }
+  for (const Bytes& object : objects) {
+    const int answer =
+        store_.write("block.remove", object, {.guards = {}, .changes = {RemoveObject{}}});
+    if (answer == -ENOENT) continue;
+    if (const Status done = object_status(answer, object); !done.has_value())
+      return without_doubt(done.error());
+  }
+  return {};
+}
+
+// --- the engine ---
+
+Result<std::unique_ptr<ClusterEngine>> ClusterEngine::open(ObjectStore& store, Clock& clock,
+                                                           ClusterEngineOptions options) {
+  TRY(bootstrap_ranges(store));
+  auto router =
+      std::make_unique<RangeRouter>(store, clock, options.patience_us, options.range_cache_bytes);
+  TRY_ASSIGN(std::unique_ptr<TransactionLog> log, TransactionLog::open(store, *router));
+  return std::unique_ptr<ClusterEngine>(
+      new ClusterEngine(store, std::move(router), std::move(log)));
+}
+
+ClusterEngine::ClusterEngine(ObjectStore& store, std::unique_ptr<RangeRouter> router,
+                             std::unique_ptr<TransactionLog> log)
+    : store_(store),
+      router_(std::move(router)),
+      log_(std::move(log)),
+      reader_(store_, *router_, *log_),
+      committer_(store_, *router_, *log_, reader_),
+      blocks_(store_) {}
+
+ClusterEngine::~ClusterEngine() { discard(log_->sweep(log_->incarnation())); }
+
+Status ClusterEngine::sweep(FunctionRef<bool(uint64_t incarnation)> is_dead) {
+  std::vector<uint64_t> dead;
+  const int listed = store_.list(log_object_name_prefix, [&](ByteView object) {
+    const std::optional<uint64_t> incarnation = parse_log_object_name(object);
+    if (incarnation && is_dead(*incarnation)) dead.push_back(*incarnation);
+  });
+  TRY(object_status(listed, "logs"));
+  for (const uint64_t incarnation : dead) TRY(log_->sweep(incarnation));
+  return {};
+}
+
+Status ClusterEngine::get(ByteView key, Value& value) { return multi_get({&key, 1}, {&value, 1}); }
+
+Status ClusterEngine::multi_get(std::span<const ByteView> keys, std::span<Value> values) {
+  ASSERT(keys.size() == values.size());
+  std::vector<Bytes> addresses(keys.size());
+  for (size_t i = 0; i < keys.size(); i++)
+    if (!append_address(addresses[i], keys[i]).has_value()) addresses[i] = map_key_max;
+  std::vector<VersionedRecord> records(keys.size());
+  TRY(reader_.read(addresses, records, ClusterReader::Instant::one));
+  for (size_t i = 0; i < keys.size(); i++) set_record(values[i], std::move(records[i]));
+  return {};
+}
+
+Result<ScanPage> ClusterEngine::scan(const ScanRequest& request, ScanVisitor visit) {
+  ASSERT(request.entries_max > 0);
+  TRY_ASSIGN(ClusterReader::Page page, reader_.scan(request));
+  ScanPage answer;
+  for (const auto& [key, entry] : page.entries) {
+    answer.entries++;
+    if (visit(key, entry.value) == Visit::stop) break;
+  }
+  if (answer.entries < page.entries.size() || !page.complete) {
+    const Bytes& last = page.entries[answer.entries - 1].first;
+    answer.resume = request.reverse ? last : successor(last);
+  }
+  if (!request.want_evidence) return answer;
+  page.entries.resize(answer.entries);
+  if (request.reverse) std::reverse(page.entries.begin(), page.entries.end());
+  for (auto& [key, entry] : page.entries)
+    page.evidence.entries.push_back({std::move(entry.address), std::move(entry.version)});
+  answer.evidence = encode_page_evidence(page.evidence);
+  return answer;
+}
+
+std::optional<Bytes> ClusterEngine::evidence(const Value& value) const {
+  if (!value.found()) return std::nullopt;
+  const VersionedPin* const pin = value.find_pin<VersionedPin>();
+  ASSERT(pin != nullptr);  // only what was read from this engine has evidence
+  return pin->record->version;
+}
+
+CommitTicket ClusterEngine::commit_many(std::span<const Commit* const> commits,
+                                        std::span<Status> outcomes) {
+  ASSERT(commits.size() == outcomes.size());
+  for (size_t i = 0; i < commits.size(); i++) outcomes[i] = committer_.commit(*commits[i]);
+  return {++last_ticket_};
+}
+
+Status ClusterEngine::checkpoint(const std::filesystem::path&) {
+  return Error{Code::unsupported, "the cluster has no files to copy: make a backup"};
+}
+
+}  // namespace trellis

@@ -1,0 +1,111 @@
+#include "cluster_engine/cluster_home.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <thread>
+
+#include "cluster_engine/range_audit.h"
+#include "cluster_engine/range_lookup.h"
+#include "object_store/fake_object_store.h"
+#include "support/expect_ok.h"
+
+namespace trellis {
+namespace {
+
+class Home : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_OK(bootstrap_ranges(store_)); }
+
+  FakeObjectStore store_;
+  RangeIdCounter ids_{store_};
+  ClusterHome home_{store_, [this] { return ids_.next(); }, {.page_entries = 3}};
+};
+
+TEST_F(Home, IdsAreGivenOnceToAll) {
+  std::mutex mutex;
+  std::set<RangeId> given;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 4; ++i)
+    clients.emplace_back([&] {
+      RangeIdCounter ids(store_);
+      for (int n = 0; n < 50; ++n) {
+        const Result<RangeId> id = ids.next();
+        ASSERT_OK(id);
+        const std::scoped_lock lock(mutex);
+        EXPECT_TRUE(given.insert(*id).second);
+      }
+    });
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(*given.begin(), RangeId{2});
+  EXPECT_EQ(given.size(), 200u);
+  store_.write("break", "ids.range", {.changes = {OmapSet{"n", "x"}}});
+  EXPECT_CODE(ids_.next(), Code::corrupt);
+}
+
+TEST_F(Home, SplitsMergesAndFinds) {
+  const RangeDescriptor all = *home_.find("k");
+  EXPECT_EQ(all.home, "r.1");
+  const auto halves = home_.split({all, "k", 77});
+  ASSERT_OK(halves);
+  EXPECT_EQ(halves->first.end, "k");
+  EXPECT_EQ(halves->second.start, "k");
+  EXPECT_EQ(halves->second.sticky_until_ms, 77u);
+  EXPECT_EQ(*home_.find("z"), halves->second);
+  std::vector<RangeDescriptor> seen;
+  ASSERT_OK(home_.for_each([&](const RangeDescriptor& range) {
+    seen.push_back(range);
+    return Visit::go_on;
+  }));
+  EXPECT_EQ(seen, (std::vector{halves->first, halves->second}));
+
+  EXPECT_CODE(home_.split({all, "m"}), Code::conflict);
+  EXPECT_CODE(home_.merge(all, halves->second), Code::conflict);
+  const auto merged = home_.merge(halves->first, halves->second);
+  ASSERT_OK(merged);
+  EXPECT_EQ(merged->end, all.end);
+  EXPECT_CODE(home_.merge(halves->first, halves->second), Code::conflict);
+}
+
+TEST_F(Home, NoRangeBeginsInMeta1OrAtTheEndOfMeta2OrOutside) {
+  const RangeDescriptor all = *home_.find("k");
+  for (const char* at : {"02", "0266", "01", "016b12b2", "03ffff", "03ffffff", ""})
+    EXPECT_CODE(home_.split({all, *from_hex(at)}), Code::invalid);
+  EXPECT_CODE(home_.split({all, *from_hex("ffff")}), Code::invalid);
+  EXPECT_OK(home_.split({all, *from_hex("03")}));
+}
+
+TEST_F(Home, AWalkSeesEveryEntryOnceAlsoIfTheRangeIsSplitMeanwhile) {
+  std::map<Bytes, Bytes> written;
+  for (int i = 0; i < 50; ++i) {
+    const Bytes key = fmt::format("r00{:02}", i);
+    written[key] = std::to_string(i);
+    store_.write(
+        "put", "r.1",
+        {.changes = {OmapSet{entry_key(EntryKind::payload, key), encode_payload(written[key])}}});
+  }
+  const RangeDescriptor all = *home_.find("r");
+  const auto walk = [&] {
+    std::map<Bytes, Bytes> seen;
+    EXPECT_OK(home_.walk(all, [&](ByteView key, ByteView value) {
+      if (!key.starts_with('r')) return Visit::go_on;  // records of the directory
+      EXPECT_TRUE(seen.emplace(key, value).second);
+      return Visit::go_on;
+    }));
+    return seen;
+  };
+  EXPECT_EQ(walk(), written);
+  ASSERT_OK(home_.split({all, "r0020"}));
+  EXPECT_EQ(walk(), written);
+  size_t first_half = 0;
+  ASSERT_OK(home_.walk(*home_.find("r0000"), [&](ByteView key, ByteView) {
+    first_half += key.starts_with('r') ? 1 : 0;
+    return Visit::go_on;
+  }));
+  EXPECT_EQ(first_half, 20u);
+}
+
+}  // namespace
+}  // namespace trellis

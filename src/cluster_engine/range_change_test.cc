@@ -1,0 +1,232 @@
+#include "cluster_engine/range_change.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "cluster_engine/range_audit.h"
+#include "cluster_engine/range_lookup.h"
+#include "cluster_engine/range_sweeper.h"
+#include "codec/meta_keys.h"
+#include "object_store/fake_object_store.h"
+#include "object_store/faulty_object_store.h"
+#include "support/expect_ok.h"
+
+namespace trellis {
+namespace {
+
+class RangeChange : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_OK(bootstrap_ranges(store_)); }
+
+  RangeHeader find(ByteView address) {
+    const Result<RangeHeader> header = find_range(store_, address);
+    EXPECT_OK(header);
+    return header.value_or(RangeHeader{});
+  }
+  // As a client does: entry, version, structure; guarded.
+  int put(ByteView address, ByteView value) {
+    const RangeHeader header = find(address);
+    const Bytes writer = encode_writer({1, ++sequence_});
+    return store_.write("put", range_object_name(header.id),
+                        {false,
+                         {generation_is(header)},
+                         {OmapSet{entry_key(EntryKind::payload, address), encode_payload(value)},
+                          OmapSet{entry_key(EntryKind::version, address), writer},
+                          OmapSet{entry_key(EntryKind::structure, {}), writer},
+                          OmapSet{entry_key(EntryKind::prepare, {}), writer}}});
+  }
+  Bytes entry(EntryKind kind, ByteView address, RangeId id) {
+    ReadAnswer answer;
+    const Bytes key = entry_key(kind, address);
+    store_.read("look", range_object_name(id), {.omap_keys = {key}}, answer);
+    return answer.omap.contains(key) ? answer.omap[key] : "(none)";
+  }
+  Bytes get(ByteView address) { return entry(EntryKind::payload, address, find(address).id); }
+  void split(ByteView at, uint64_t id) {
+    ASSERT_OK(split_range(store_, find(at), at, RangeId{id}, 0, small_pages_));
+  }
+  void merge(ByteView at) {
+    const RangeHeader left = find(at);
+    ASSERT_OK(merge_ranges(store_, left, find(left.end), small_pages_));
+  }
+  std::string audit() {
+    const Result<RangeAudit> audit = audit_ranges(store_);
+    if (!audit.has_value()) return to_string(audit.error());
+    std::string text = fmt::format("{} ranges", audit->ranges);
+    for (const std::string& line : audit->problems) text += "; PROBLEM " + line;
+    for (const std::string& line : audit->leftovers) text += "; " + line;
+    return text;
+  }
+
+  FakeObjectStore store_{FakeObjectStoreLimits{.read_entries = 7}};
+  const RangeChangeOptions small_pages_{.page_entries = 5, .page_bytes = 100};
+  uint64_t sequence_ = 0;
+};
+
+TEST_F(RangeChange, ASplitMovesWhatLiesBehindItAndTheDirectoryKnows) {
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(put(fmt::format("k{:03}", i), std::to_string(i)), 0);
+  EXPECT_EQ(audit(), "1 ranges");
+  split("k050", 2);
+  EXPECT_EQ(audit(), "2 ranges");
+  const RangeHeader left = find("k049"), right = find("k050");
+  EXPECT_EQ(left.id, RangeId{1});
+  EXPECT_EQ(right.id, RangeId{2});
+  EXPECT_EQ(left.generation, 3u);
+  EXPECT_EQ(right.generation, 3u);
+  EXPECT_EQ(left.right, RangeId{2});
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(get(fmt::format("k{:03}", i)), encode_payload(std::to_string(i)));
+  EXPECT_EQ(entry(EntryKind::payload, "k050", RangeId{1}), "(none)");
+  EXPECT_EQ(entry(EntryKind::version, "k050", RangeId{2}), encode_writer({1, 51}));
+  // What was seen of the range before the split is compared on both sides.
+  for (const uint64_t id : {1, 2}) {
+    EXPECT_EQ(entry(EntryKind::prepare, "", RangeId{id}), encode_writer({1, 100}));
+  }
+  EXPECT_EQ(entry(EntryKind::structure, "", RangeId{2}), encode_writer({1, 100}));
+
+  split("k025", 3);
+  split("k075", 4);
+  EXPECT_EQ(audit(), "4 ranges");
+  EXPECT_EQ(find("k074").id, RangeId{2});
+  EXPECT_EQ(find("k080").id, RangeId{4});
+}
+
+TEST_F(RangeChange, AMergeBringsItBackWithNewCounters) {
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(put(fmt::format("k{:03}", i), "v"), 0);
+  split("k020", 2);
+  const Bytes before[] = {entry(EntryKind::structure, "", RangeId{1}),
+                          entry(EntryKind::structure, "", RangeId{2})};
+  merge("k000");
+  EXPECT_EQ(audit(), "1 ranges; range 2 [6b303230, ffff) generation 5 \"gone 1\"");
+  const RangeHeader all = find("k030");
+  EXPECT_EQ(all.id, RangeId{1});
+  EXPECT_EQ(all.generation, 5u);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(get(fmt::format("k{:03}", i)), encode_payload("v"));
+  const Bytes after = entry(EntryKind::structure, "", RangeId{1});
+  EXPECT_NE(after, before[0]);
+  EXPECT_NE(after, before[1]);
+  EXPECT_EQ(entry(EntryKind::prepare, "", RangeId{1}), encode_range_writer('m', RangeId{1}, 5));
+  split("k020", 3);
+  EXPECT_EQ(find("k030").id, RangeId{3});
+}
+
+TEST_F(RangeChange, CountersOfGranulesOnBothSidesGoToBothAndBecomeNewInAMerge) {
+  const auto set_counter = [&](ByteView granule, ByteView writer) {
+    const RangeHeader header = find(granule);
+    EXPECT_EQ(store_.write("put", range_object_name(header.id),
+                           {false,
+                            {generation_is(header)},
+                            {OmapSet{entry_key(EntryKind::structure, granule), Bytes(writer)}}}),
+              0);
+  };
+  for (const char* granule : {"ka", "kb", "kc"}) set_counter(granule, "old");
+  split("kbm", 2);  // inside of the granule kb
+  const auto counter = [&](ByteView granule, uint64_t id) {
+    return entry(EntryKind::structure, granule, RangeId{id});
+  };
+  EXPECT_EQ(counter("ka", 1), "old");
+  EXPECT_EQ(counter("ka", 2), "(none)");
+  EXPECT_EQ(counter("kb", 1), "old");
+  EXPECT_EQ(counter("kb", 2), "old");
+  EXPECT_EQ(counter("kc", 1), "(none)");
+  EXPECT_EQ(counter("kc", 2), "old");
+  merge("ka");
+  EXPECT_EQ(counter("ka", 1), "old");
+  EXPECT_EQ(counter("kc", 1), "old");
+  EXPECT_NE(counter("kb", 1), "old");
+}
+
+TEST_F(RangeChange, WhatIsNotAsReadIsAConflict) {
+  put("a", "1");
+  const RangeHeader stale = find("a");
+  split("m", 2);
+  EXPECT_CODE(split_range(store_, stale, "b", RangeId{3}), Code::conflict);
+  const RangeHeader left = find("a"), right = find("m");
+  split("p", 4);
+  EXPECT_CODE(merge_ranges(store_, left, right), Code::conflict);
+  EXPECT_EQ(find("a").state, RangeState::live);
+  EXPECT_EQ(audit(), "3 ranges");
+}
+
+TEST_F(RangeChange, TheDirectoryItselfIsSplit) {
+  for (int i = 0; i < 30; ++i) split(fmt::format("k{:03}", i), 10 + i);
+  split("\x03k010", 100);
+  split("\x03k020", 101);
+  split("\x04", 102);
+  EXPECT_EQ(audit(), "34 ranges");
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(find(fmt::format("k{:03}x", i)).id, RangeId{10u + i}) << i;
+  EXPECT_EQ(find("\x03k015").id, RangeId{100});
+  merge("k005");
+  merge("\x03k010");
+  EXPECT_EQ(find("k006").id, RangeId{15});
+  EXPECT_EQ(find("\x03k025").id, RangeId{100});
+  EXPECT_TRUE(audit().starts_with("32 ranges; range 16 ")) << audit();
+}
+
+TEST_F(RangeChange, WithoutADirectoryTheRangesAreFoundAllTheSame) {
+  for (const auto& [at, id] : {std::pair("c", 2), std::pair("f", 3), std::pair("\x04", 4)})
+    split(at, id);
+  store_.write("break", "r.1", {false, {}, {OmapRemoveRange{"d\x02", "d\x04"}}});
+  EXPECT_EQ(find("g").id, RangeId{3});
+  EXPECT_EQ(find("d").id, RangeId{2});
+  EXPECT_NE(audit(), "4 ranges");
+  EXPECT_EQ(audit().find("PROBLEM"), std::string::npos) << audit();
+  ASSERT_OK(for_each_range(store_, [&](const RangeHeader& range) {
+    EXPECT_OK(record_range(store_, "rebuild", range));
+    return Visit::go_on;
+  }));
+  EXPECT_EQ(audit(), "4 ranges");
+}
+
+TEST_F(RangeChange, AnOlderRecordNeverReplacesANewerOne) {
+  const RangeHeader all = find("a");
+  split("m", 2);
+  EXPECT_OK(record_range(store_, "late", all));  // ends where r.2 ends now
+  EXPECT_EQ(audit(), "2 ranges");
+}
+
+TEST_F(RangeChange, TheSweeperSettlesWhatDoesNotMove) {
+  put("a", "1");
+  FaultyObjectStore client(store_);
+  client.plan({"split.copy", 1, FaultMode::crash_before});
+  EXPECT_CODE(split_range(client, find("a"), "m", RangeId{2}), Code::unavailable);
+  RangeSweeper sweeper(store_);
+  EXPECT_EQ(sweeper.sweep().value_or(9), 0u);  // who knows whether it moves
+  EXPECT_EQ(sweeper.sweep().value_or(9), 1u);
+  EXPECT_EQ(audit(), "1 ranges");
+  split("m", 3);
+  merge("a");
+  EXPECT_EQ(sweeper.sweep().value_or(9), 0u);
+  EXPECT_EQ(sweeper.sweep().value_or(9), 1u);  // the tombstone
+  EXPECT_EQ(audit(), "1 ranges");
+  EXPECT_EQ(get("a"), encode_payload("1"));
+}
+
+TEST_F(RangeChange, TheAuditFindsWhatMustNotBe) {
+  split("m", 2);
+  ASSERT_EQ(audit(), "2 ranges");
+  FakeObjectStore good;
+  good.copy_from(store_);
+  const auto broken = [&](ByteView object, Change change) {
+    store_.copy_from(good);
+    store_.write("break", object, {false, {}, {std::move(change)}});
+    return audit().find("PROBLEM") != std::string::npos;
+  };
+  EXPECT_TRUE(broken("r.1", SetAttribute{"end", "l"}));          // a hole
+  EXPECT_TRUE(broken("r.1", SetAttribute{"end", "n"}));          // an overlap
+  EXPECT_TRUE(broken("r.1", SetAttribute{"right", "0"}));        // the end is lost
+  EXPECT_TRUE(broken("r.1", SetAttribute{"gen", "1"}));          // the directory is newer
+  EXPECT_TRUE(broken("r.2", RemoveObject{}));                    // the object is lost
+  EXPECT_TRUE(broken("r.2", SetAttribute{"st", "building 1"}));  // not served
+  EXPECT_TRUE(broken("r.2", SetAttribute{"gen", "x"}));          // damaged
+  EXPECT_TRUE(broken("r.2", OmapSet{"da", "\x01stray"}));        // an entry of r.1
+  EXPECT_TRUE(broken("r.1", OmapSet{entry_key(EntryKind::payload, "\x03m"), "\x01?"}));
+  RangeHeader stray = find("m");
+  stray.id = RangeId{9};
+  store_.copy_from(good);
+  store_.write("break", "r.9", {true, {}, header_changes(stray)});
+  EXPECT_NE(audit().find("not reached"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trellis

@@ -1,0 +1,131 @@
+#include "cluster_engine/range_steps.h"
+
+#include <algorithm>
+#include <array>
+
+namespace trellis {
+namespace {
+
+// Those that have an address; the last prepare of the range has none.
+constexpr EntryKind addressed_kinds[] = {EntryKind::payload, EntryKind::version, EntryKind::intent,
+                                         EntryKind::structure};
+
+size_t set_bytes(const Change& change) {
+  const auto& set = std::get<OmapSet>(change);
+  return set.key.size() + set.value.size();
+}
+
+class EntryCopier {
+ public:
+  EntryCopier(ObjectStore& store, const EntryCopy& copy, const RangeChangeOptions& options)
+      : store_(store), copy_(copy), options_(options) {}
+
+  Status run() {
+    for (size_t i = 0; i < cursors_.size(); ++i)
+      cursors_[i] = {addressed_kinds[i], entry_key(addressed_kinds[i], copy_.begin), true, false};
+    while (std::ranges::any_of(cursors_, [](const Cursor& cursor) { return !cursor.done; })) {
+      std::vector<Change> page;
+      TRY(read_page(page));
+      TRY(write_page(page));
+    }
+    return {};
+  }
+
+ private:
+  struct Cursor {
+    EntryKind kind{};
+    Bytes after;  // the last key that was read
+    bool first = false;
+    bool done = false;
+  };
+
+  Status read_page(std::vector<Change>& page) {
+    ReadOperation operation{.guards = {generation_is(copy_.source)}};
+    for (const Cursor& cursor : cursors_) {
+      if (cursor.done) continue;
+      if (cursor.first) operation.omap_keys.push_back(cursor.after);
+      operation.omap_pages.push_back({.start_after = cursor.after,
+                                      .prefix = entry_key(cursor.kind, {}),
+                                      .entries_max = options_.page_entries});
+    }
+    const Bytes object = range_object_name(copy_.source.id);
+    ReadAnswer answer;
+    TRY(object_status(store_.read(copy_.read_point, object, operation, answer), object));
+    for (const auto& [key, value] : answer.omap) page.emplace_back(OmapSet{key, value});
+    size_t next = 0;
+    for (Cursor& cursor : cursors_) {
+      if (cursor.done) continue;
+      take(cursor, answer.pages[next++], page);
+    }
+    return {};
+  }
+
+  void take(Cursor& cursor, OmapPage& read, std::vector<Change>& page) const {
+    cursor.first = false;
+    cursor.done = !read.more;
+    for (auto& [key, value] : read.entries) {
+      if (ByteView(key).substr(1) >= copy_.end) {
+        cursor.done = true;
+        break;
+      }
+      cursor.after = key;
+      page.emplace_back(OmapSet{std::move(key), std::move(value)});
+    }
+  }
+
+  Status write_page(std::vector<Change>& page) {
+    const Bytes object = range_object_name(copy_.target.id);
+    for (size_t begin = 0; begin < page.size();) {
+      WriteOperation operation{.guards = {generation_is(copy_.target)}};
+      size_t bytes = 0;
+      for (; begin < page.size() && (bytes == 0 || bytes < options_.page_bytes); ++begin) {
+        bytes += set_bytes(page[begin]);
+        operation.changes.push_back(std::move(page[begin]));
+      }
+      TRY(object_status(store_.write(copy_.write_point, object, operation), object));
+    }
+    return {};
+  }
+
+  ObjectStore& store_;
+  const EntryCopy& copy_;
+  const RangeChangeOptions& options_;
+  std::array<Cursor, std::size(addressed_kinds)> cursors_;
+};
+
+Bytes state_text(const RangeHeader& header) {
+  for (const Change& change : header_changes(header))
+    if (const auto& set = std::get<SetAttribute>(change); set.name == "st") return set.value;
+  return {};
+}
+
+}  // namespace
+
+Status change_header(ObjectStore& store, FaultPoint point, const RangeHeader& from,
+                     const RangeHeader& to, std::vector<Change> more) {
+  WriteOperation operation{.guards = {generation_is(from), AttributeIs{"st", state_text(from)}},
+                           .changes = header_changes(to)};
+  for (Change& change : more) operation.changes.push_back(std::move(change));
+  const Bytes object = range_object_name(from.id);
+  return object_status(store.write(point, object, operation), object);
+}
+
+std::vector<Change> remove_entries_from(ByteView from) {
+  std::vector<Change> changes;
+  for (const EntryKind kind : addressed_kinds)
+    changes.emplace_back(OmapRemoveRange{entry_key(kind, from), prefix_end(entry_key(kind, {}))});
+  return changes;
+}
+
+std::vector<Bytes> straddling_counters(ByteView address) {
+  std::vector<Bytes> keys;
+  for (size_t size = 0; size < address.size(); ++size)
+    keys.push_back(entry_key(EntryKind::structure, address.substr(0, size)));
+  return keys;
+}
+
+Status copy_entries(ObjectStore& store, const EntryCopy& copy, const RangeChangeOptions& options) {
+  return EntryCopier(store, copy, options).run();
+}
+
+}  // namespace trellis

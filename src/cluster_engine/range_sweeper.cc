@@ -1,0 +1,41 @@
+#include "cluster_engine/range_sweeper.h"
+
+#include "cluster_engine/range_steps.h"
+
+namespace trellis {
+
+Result<size_t> RangeSweeper::sweep() {
+  std::vector<RangeId> ids;
+  const int listed = store_.list("r.", [&](ByteView object) {
+    if (const Result<RangeId> id = parse_range_object_name(object); id.has_value())
+      ids.push_back(*id);
+  });
+  TRY(object_status(listed, "the list of range objects"));
+  std::map<RangeId, RangeHeader> met;
+  size_t settled = 0;
+  for (const RangeId id : ids) {
+    const Result<RangeHeader> header = read_header(store_, "sweep.read", id);
+    if (!header.has_value()) {
+      if (header.error().code == Code::not_found) continue;
+      return Error(header.error());
+    }
+    if (header->state == RangeState::live) continue;
+    const auto before = met_.find(id);
+    if (before == met_.end() || before->second != *header) {
+      met.emplace(id, *header);
+      continue;
+    }
+    const Status done =
+        header->state == RangeState::gone
+            ? change_header(store_, "sweep.remove", *header, *header, {RemoveObject{}})
+            : settle_range(store_, id);
+    if (done.has_value())
+      ++settled;
+    else if (done.error().code != Code::conflict)
+      return Error(done.error());
+  }
+  met_ = std::move(met);
+  return settled;
+}
+
+}  // namespace trellis
