@@ -16,9 +16,9 @@ constexpr ByteView meta2_start{"\x03", 1};
 constexpr ByteView meta2_end{"\x04", 1};
 
 // A lookup that meets a split or merge half way looks again; what is still wrong then stays wrong.
-constexpr unsigned attempts_max = 3;
+constexpr unsigned lookup_attempts_max = 3;
 // Meta2 ranges that one lookup goes through: the one of the address, and those that it straddles.
-constexpr unsigned hops_max = 16;
+constexpr unsigned lookup_hops_max = 16;
 
 bool in_last_of_meta2(ByteView address) { return meta2_key_max <= address && address < meta2_end; }
 
@@ -155,8 +155,8 @@ struct Directory::Lookup {
 };
 
 Directory::Directory(MetaReader& reader, Bytes first_home)
-    : reader_(reader),
-      first_{first_range_id, Bytes(), Bytes(map_key_max), 0, std::move(first_home), 0} {}
+    : reader_(reader), first_{first_range_id,        Bytes(), Bytes(map_key_max), 0,
+                              std::move(first_home), 0} {}
 
 Result<MetaRead> Directory::read(Lookup& lookup, const RangeDescriptor& from,
                                  std::span<const MetaScan> scans) {
@@ -175,7 +175,7 @@ Status Directory::look_in_meta1(Lookup& lookup) {
 Result<RangeDescriptor> Directory::meta2_range_at(Lookup& lookup, ByteView position) {
   const RangeDescriptor* range = lookup.newest(position, Side::at);
   if (range == nullptr) {
-    const MetaScan scans[] = {scan_for(position, Side::at, 2)};
+    const MetaScan scans[] = {scan_for(position, Side::at, 1 + directory_prefetch)};
     TRY_ASSIGN(const MetaRead answer, read(lookup, first_, scans));
     TRY(lookup.take(answer.records[0]));
     range = lookup.newest(position, Side::at);
@@ -188,17 +188,18 @@ Status Directory::look(Lookup& lookup, const RangeDescriptor* meta2_range) {
   if (lookup.address < meta2_end) return look_in_meta1(lookup);
   MetaScan scan = scan_for(lookup.address, lookup.side, 1 + directory_prefetch);
   RangeDescriptor from = meta2_range != nullptr ? *meta2_range : first_;
-  for (unsigned hop = 0; hop < hops_max; hop++) {
+  for (unsigned hop = 0; hop < lookup_hops_max; hop++) {
     const bool first = from.generation == 0;
     std::vector<MetaScan> scans{scan};
-    // The range of meta2 that is next, and the one after it, should the record straddle.
-    if (first) scans.push_back(scan_for(scan.begin, Side::at, 2));
+    // The ranges of meta2 that may be next: more than one, should the record straddle.
+    if (first) scans.push_back(scan_for(scan.begin, Side::at, 1 + directory_prefetch));
     TRY_ASSIGN(const MetaRead answer, read(lookup, from, scans));
-    if (first) TRY(lookup.take(answer.records[1]));
     if (!answer.records[0].empty()) {
       TRY(lookup.take(answer.records[0]));
+      if (first) discard(lookup.take(answer.records[1]));  // only to be remembered
       return lookup.finish();
     }
+    if (first) TRY(lookup.take(answer.records[1]));
     if (answer.range.end >= meta2_end) return hole_at(lookup.address);
     if (answer.range.holds(scan.begin))
       scan.begin = answer.range.end;  // the record straddles
@@ -220,7 +221,7 @@ Result<DirectoryAnswer> Directory::find(ByteView address, Side side,
                                             side == Side::at ? "at" : "before", to_hex(address))};
   Lookup lookup{address, side, {}};
   Status done;
-  for (unsigned attempt = 0; attempt < attempts_max; attempt++) {
+  for (unsigned attempt = 0; attempt < lookup_attempts_max; attempt++) {
     lookup.answer.others.clear();
     done = look(lookup, attempt == 0 ? meta2_range : nullptr);
     if (done.has_value()) return std::move(lookup.answer);

@@ -28,8 +28,8 @@ namespace trellis {
 // The range that a new map begins with: it holds everything.
 RangeDescriptor bootstrap_range(Bytes home = {});
 
-// The keys under which a range is recorded: one, or two if it ends at or beyond 04 and starts before
-// it (such a range also holds the end of meta2, and is recorded there as 02 ff ff).
+// The keys under which a range is recorded: one, or two if it ends at or beyond 04 and starts
+// before it (such a range also holds the end of meta2, and is recorded there as 02 ff ff).
 // Code::invalid if no range may begin or end where this one does: inside meta1 or in [03ffff, 04).
 Result<std::vector<Bytes>> directory_keys(const RangeDescriptor& range);
 
@@ -96,8 +96,8 @@ class Directory {
   // `first_home`: where the first range is, always.
   explicit Directory(MetaReader& reader, Bytes first_home = {});
 
-  // `meta2_range`: the range that holds the record, if the caller knows it; saves a read, and does no
-  // harm if it is stale. Code::corrupt if there is no record for the address, or a bad one.
+  // `meta2_range`: the range that holds the record, if the caller knows it; saves a read, and does
+  // no harm if it is stale. Code::corrupt if there is no record for the address, or a bad one.
   Result<DirectoryAnswer> find(ByteView address, Side side,
                                const RangeDescriptor* meta2_range = nullptr);
 

@@ -26,21 +26,23 @@
 
 namespace trellis {
 
-// One immutable descriptor in one piece of memory, counted by whoever holds it.
-class CachedRange;
+class RangeLeaf;  // range_tree.h
 
+// One immutable descriptor, cached or not any more. Costs nothing to hold but the memory.
 class RangeRef {
  public:
   RangeRef() = default;
   RangeRef(const RangeRef& other);
-  RangeRef(RangeRef&& other) noexcept : range_(std::exchange(other.range_, nullptr)) {}
+  RangeRef(RangeRef&& other) noexcept
+      : leaf_(std::exchange(other.leaf_, nullptr)), index_(other.index_) {}
   RangeRef& operator=(RangeRef other) noexcept {
-    std::swap(range_, other.range_);
+    std::swap(leaf_, other.leaf_);
+    std::swap(index_, other.index_);
     return *this;
   }
   ~RangeRef();
 
-  explicit operator bool() const { return range_ != nullptr; }
+  explicit operator bool() const { return leaf_ != nullptr; }
   // The rest REQUIRES a range. Views live as long as a reference does.
   RangeId id() const;
   uint64_t generation() const;
@@ -53,8 +55,9 @@ class RangeRef {
 
  private:
   friend class RangeCache;
-  explicit RangeRef(const CachedRange* range) : range_(range) {}  // takes over the count
-  const CachedRange* range_ = nullptr;
+  RangeRef(const RangeLeaf* leaf, size_t index);  // counts itself
+  const RangeLeaf* leaf_ = nullptr;
+  uint32_t index_ = 0;
 };
 
 struct RangeCacheFigures {
@@ -84,10 +87,10 @@ class RangeCache {
   // False if something that overlaps is as new or newer: then that stays.
   bool insert(const RangeDescriptor& range);
 
-  // `failed` was asked and is not what its descriptor says; `replacements` are what it said instead.
-  // Removes `failed`, if it is still there, and nothing else; replacements go by the rule of insert.
-  // All of that is seen at once. Code::corrupt if what failed is among the replacements: going on
-  // would never end.
+  // `failed` was asked and is not what its descriptor says; `replacements` are what it said
+  // instead. Removes `failed`, if it is still there, and nothing else; replacements go by the rule
+  // of insert. All of that is seen at once. Code::corrupt if what failed is among the replacements:
+  // going on would never end.
   Status evict(const RangeRef& failed, std::span<const RangeDescriptor> replacements = {});
 
   RangeCacheFigures figures() const;

@@ -1,0 +1,368 @@
+#include "range/range_tree.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include "base/assert.h"
+#include "range/node_memory.h"
+
+namespace trellis {
+
+namespace {
+
+// The next eight bytes, as a number that orders like them; what is missing counts as zero.
+uint64_t head_of(ByteView bytes) {
+  uint64_t head = 0;
+  if (bytes.size() >= sizeof head)
+    std::memcpy(&head, bytes.data(), sizeof head);
+  else if (!bytes.empty())
+    std::memcpy(&head, bytes.data(), bytes.size());
+  static_assert(std::endian::native == std::endian::little);
+  return __builtin_bswap64(head);
+}
+
+unsigned __int128 long_head_of(ByteView bytes) {
+  const ByteView rest = bytes.size() > 8 ? bytes.substr(8) : ByteView();
+  return static_cast<unsigned __int128>(head_of(bytes)) << 64 | head_of(rest);
+}
+
+size_t shared_prefix(ByteView a, ByteView b) {
+  const size_t most = std::min(a.size(), b.size());
+  size_t shared = 0;
+  while (shared < most && a[shared] == b[shared]) shared++;
+  return shared;
+}
+
+constexpr size_t padded_to_8(size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+// The first of `count` keys that is > address (Side::at) or >= address (Side::before).
+template <class Head, class KeyAt>
+size_t first_after(ByteView address, Side side, ByteView shared, const Head* heads, size_t count,
+                   Head (*to_head)(ByteView), KeyAt key_at) {
+  const size_t common = std::min(shared.size(), address.size());
+  const int order = common == 0 ? 0 : std::memcmp(address.data(), shared.data(), common);
+  if (order < 0 || (order == 0 && address.size() < shared.size())) return 0;
+  if (order > 0) return count;
+  const Head head = to_head(address.substr(shared.size()));
+  // With branches: guessed right, they let the next level be fetched before this one is decided.
+  size_t low = 0;
+  for (size_t size = count; size > 0;) {
+    const size_t half = size / 2;
+    const bool below = heads[low + half] < head;
+    low = below ? low + half + 1 : low;
+    size = below ? size - half - 1 : half;
+  }
+  // Where heads are equal the rest decides.
+  size_t high = low;
+  while (high < count && heads[high] == head) high++;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    const ByteView key = key_at(middle);
+    if (side == Side::at ? key <= address : key < address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+}  // namespace
+
+struct RangeLeaf::Record {
+  uint64_t id;
+  uint64_t generation;
+  uint64_t sticky_until_ms;
+  uint32_t start_offset;
+  uint32_t start_bytes;
+  uint32_t end_bytes;
+  uint32_t home_bytes;
+};
+
+RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
+  const size_t count = ranges.size();
+  ASSERT(count > 0 && count <= ranges_max);
+  const auto follows = [&](size_t i) { return i > 0 && ranges[i].start == ranges[i - 1].end; };
+  const ByteView first_end = ranges[0].end;
+  const size_t shared = shared_prefix(first_end, ranges[count - 1].end);
+  const size_t records_at = padded_to_8(sizeof(RangeLeaf) + count * 12 + shared);
+  size_t size = records_at;
+  for (size_t i = 0; i < count; i++)
+    size += padded_to_8(sizeof(Record) + ranges[i].end.size() + ranges[i].home.size() +
+                        (follows(i) ? 0 : ranges[i].start.size()));
+
+  auto* leaf = new (allocate_node(size)) RangeLeaf(count, shared, size);
+  char* const base = reinterpret_cast<char*>(leaf);
+  auto* heads = const_cast<uint64_t*>(leaf->heads());
+  auto* offsets = const_cast<uint32_t*>(leaf->offsets());
+  std::copy_n(first_end.data(), shared, reinterpret_cast<char*>(offsets + count));
+  size_t at = records_at;
+  size_t last_end_at = 0;
+  for (size_t i = 0; i < count; i++) {
+    const RangeView& range = ranges[i];
+    heads[i] = head_of(range.end.substr(shared));
+    offsets[i] = static_cast<uint32_t>(at);
+    const size_t end_at = at + sizeof(Record);
+    const size_t home_at = end_at + range.end.size();
+    const size_t start_at = follows(i) ? last_end_at : home_at + range.home.size();
+    new (base + at) Record{range.id.value,
+                           range.generation,
+                           range.sticky_until_ms,
+                           static_cast<uint32_t>(start_at),
+                           static_cast<uint32_t>(range.start.size()),
+                           static_cast<uint32_t>(range.end.size()),
+                           static_cast<uint32_t>(range.home.size())};
+    if (follows(i)) leaf->follows_ |= uint32_t{1} << i;
+    if (range.touched) leaf->touch(i);
+    std::copy_n(range.end.data(), range.end.size(), base + end_at);
+    std::copy_n(range.home.data(), range.home.size(), base + home_at);
+    if (!follows(i)) std::copy_n(range.start.data(), range.start.size(), base + start_at);
+    last_end_at = end_at;
+    at = padded_to_8(home_at + range.home.size() + (follows(i) ? 0 : range.start.size()));
+  }
+  ASSERT(at == size);
+  return leaf;
+}
+
+void RangeLeaf::free() const {
+  const size_t bytes = memory_bytes();
+  this->~RangeLeaf();
+  free_node(const_cast<RangeLeaf*>(this), bytes);
+}
+
+const RangeLeaf::Record& RangeLeaf::record(size_t i) const {
+  return *reinterpret_cast<const Record*>(base() + offsets()[i]);
+}
+ByteView RangeLeaf::start(size_t i) const {
+  return {base() + record(i).start_offset, record(i).start_bytes};
+}
+ByteView RangeLeaf::end(size_t i) const {
+  const Record& at = record(i);
+  return {reinterpret_cast<const char*>(&at + 1), at.end_bytes};
+}
+uint64_t RangeLeaf::generation(size_t i) const { return record(i).generation; }
+
+RangeView RangeLeaf::view(size_t i) const {
+  const Record& at = record(i);
+  const ByteView last = end(i);
+  return {RangeId{at.id},
+          start(i),
+          last,
+          at.generation,
+          {last.data() + last.size(), at.home_bytes},
+          at.sticky_until_ms,
+          (touched_.load(std::memory_order_relaxed) >> i & 1) != 0};
+}
+
+size_t RangeLeaf::find(ByteView address, Side side) const {
+  const ByteView shared(reinterpret_cast<const char*>(offsets() + count_), shared_bytes_);
+  return first_after(address, side, shared, heads(), count_, head_of,
+                     [&](size_t i) { return end(i); });
+}
+
+RangeInner* RangeInner::make(std::span<const Child> children) {
+  const size_t count = children.size();
+  ASSERT(count > 0 && count <= children_max);
+  const size_t shared = shared_prefix(children[0].end, children[count - 1].end);
+  const size_t ends_at = sizeof(RangeInner) + count * (sizeof(Head) + sizeof(RangeNode*)) +
+                         (shared + 3) / 4 * 4 + (count + 1) * sizeof(uint32_t);
+  size_t size = ends_at;
+  for (const Child& child : children) size += child.end.size();
+
+  auto* node =
+      new (allocate_node(size)) RangeInner(children[0].node->height() + 1, count, shared, size);
+  char* const base = reinterpret_cast<char*>(node);
+  auto* heads = const_cast<Head*>(node->heads());
+  auto** nodes = const_cast<RangeNode**>(node->children());
+  auto* offsets = const_cast<uint32_t*>(node->offsets());
+  std::copy_n(children[0].end.data(), shared, const_cast<char*>(node->shared()));
+  offsets[0] = static_cast<uint32_t>(ends_at);
+  for (size_t i = 0; i < count; i++) {
+    const ByteView end = children[i].end;
+    heads[i] = long_head_of(end.substr(shared));
+    nodes[i] = children[i].node;
+    std::copy_n(end.data(), end.size(), base + offsets[i]);
+    offsets[i + 1] = offsets[i] + static_cast<uint32_t>(end.size());
+  }
+  return node;
+}
+
+void RangeInner::free(RangeInner* node) {
+  const size_t bytes = node->memory_bytes();
+  node->~RangeInner();
+  free_node(node, bytes);
+}
+
+size_t RangeInner::find(ByteView address, Side side) const {
+  return first_after(address, side, {shared(), shared_bytes_}, heads(), count_, long_head_of,
+                     [&](size_t i) { return end(i); });
+}
+
+RangeTree::Found RangeTree::find(const RangeNode* root, ByteView address, Side side) {
+  const RangeNode* node = root;
+  if (node == nullptr) return {};
+  while (!node->is_leaf()) {
+    const auto* inner = static_cast<const RangeInner*>(node);
+    const size_t at = inner->find(address, side);
+    if (at == inner->count()) return {};
+    node = inner->child(at);
+    if (inner->height() == 1)
+      static_cast<const RangeLeaf*>(node)->prefetch();
+    else if (inner->height() == 2)  // those above are few, and near
+      static_cast<const RangeInner*>(node)->prefetch();
+  }
+  const auto* leaf = static_cast<const RangeLeaf*>(node);
+  const size_t at = leaf->find(address, side);
+  if (at == leaf->count()) return {};
+  leaf->prefetch_range(at);
+  return {leaf, at};
+}
+
+RangeInner::Child RangeTree::made(RangeLeaf* leaf) {
+  bytes_ += leaf->memory_bytes();
+  leaf->set_in_tree(true);
+  return {leaf->end(leaf->count() - 1), leaf};
+}
+
+RangeInner::Child RangeTree::made(RangeInner* inner) {
+  bytes_ += inner->memory_bytes();
+  return {inner->end(inner->count() - 1), inner};
+}
+
+void RangeTree::replace(RangeNode* node) {
+  bytes_ -= node->memory_bytes();
+  replaced_.push_back(node);
+}
+
+namespace {
+
+// Where too many are cut in two; what comes in order leaves full nodes behind.
+size_t cut_at(size_t count, size_t most, bool at_end) {
+  if (count <= most) return count;
+  return at_end ? count - 1 : count / 2;
+}
+
+}  // namespace
+
+RangeTree::Children RangeTree::pack(std::span<const RangeView> ranges, bool at_end) {
+  Children out;
+  if (ranges.empty()) return out;
+  const size_t left = cut_at(ranges.size(), RangeLeaf::ranges_max, at_end);
+  out.push_back(made(RangeLeaf::make(ranges.first(left))));
+  if (left < ranges.size()) out.push_back(made(RangeLeaf::make(ranges.subspan(left))));
+  return out;
+}
+
+RangeTree::Children RangeTree::pack(std::span<const RangeInner::Child> children, bool at_end) {
+  Children out;
+  if (children.empty()) return out;
+  const size_t left = cut_at(children.size(), RangeInner::children_max, at_end);
+  out.push_back(made(RangeInner::make(children.first(left))));
+  if (left < children.size()) out.push_back(made(RangeInner::make(children.subspan(left))));
+  return out;
+}
+
+namespace {
+
+std::vector<RangeView> ranges_of(const RangeLeaf& leaf) {
+  std::vector<RangeView> out;
+  out.reserve(leaf.count() + 1);
+  for (size_t i = 0; i < leaf.count(); i++) out.push_back(leaf.view(i));
+  return out;
+}
+
+std::vector<RangeInner::Child> children_of(const RangeInner& inner) {
+  std::vector<RangeInner::Child> out;
+  out.reserve(inner.count() + 1);
+  for (size_t i = 0; i < inner.count(); i++) out.push_back({inner.end(i), inner.child(i)});
+  return out;
+}
+
+ptrdiff_t offset_of_index(size_t n) { return static_cast<ptrdiff_t>(n); }
+
+}  // namespace
+
+RangeTree::Children RangeTree::add_below(RangeNode* node, const RangeView& range) {
+  replace(node);
+  if (node->is_leaf()) {
+    const auto& leaf = static_cast<const RangeLeaf&>(*node);
+    const size_t at = leaf.find(range.end, Side::before);
+    std::vector<RangeView> ranges = ranges_of(leaf);
+    ranges.insert(ranges.begin() + offset_of_index(at), range);
+    return pack(ranges, at == leaf.count());
+  }
+  const auto& inner = static_cast<const RangeInner&>(*node);
+  const size_t at = std::min(inner.find(range.end, Side::before), inner.count() - 1);
+  Children children = children_of(inner);
+  const Children now = add_below(inner.child(at), range);
+  children[at] = now[0];
+  if (now.size() > 1) children.insert(children.begin() + offset_of_index(at + 1), now[1]);
+  return pack(children, at + 1 == inner.count());
+}
+
+void RangeTree::add(const RangeView& range) {
+  entries_++;
+  const Children children =
+      root_ == nullptr ? pack(std::span(&range, 1), true) : add_below(root_, range);
+  root_ = children.size() == 1 ? children[0].node : made(RangeInner::make(children)).node;
+}
+
+// Joins the child at `at`, if it became small, with one beside it, if both leave room to grow.
+void RangeTree::join_small(Children& children, size_t at) {
+  const bool leaves = children[at].node->is_leaf();
+  const size_t most = leaves ? RangeLeaf::ranges_max : RangeInner::children_max;
+  if (children[at].node->count() >= most / 4 || children.size() == 1) return;
+  const size_t left = at + 1 < children.size() ? at : at - 1;
+  RangeNode* const nodes[] = {children[left].node, children[left + 1].node};
+  if (nodes[0]->count() + nodes[1]->count() > most * 3 / 4) return;
+  for (RangeNode* node : nodes) replace(node);
+  if (leaves) {
+    std::vector<RangeView> all = ranges_of(static_cast<const RangeLeaf&>(*nodes[0]));
+    const std::vector<RangeView> more = ranges_of(static_cast<const RangeLeaf&>(*nodes[1]));
+    all.insert(all.end(), more.begin(), more.end());
+    children[left] = pack(all, false)[0];
+  } else {
+    Children all = children_of(static_cast<const RangeInner&>(*nodes[0]));
+    const Children more = children_of(static_cast<const RangeInner&>(*nodes[1]));
+    all.insert(all.end(), more.begin(), more.end());
+    children[left] = pack(all, false)[0];
+  }
+  children.erase(children.begin() + offset_of_index(left + 1));
+}
+
+RangeTree::Children RangeTree::remove_below(RangeNode* node, ByteView end) {
+  replace(node);
+  if (node->is_leaf()) {
+    const auto& leaf = static_cast<const RangeLeaf&>(*node);
+    const size_t at = leaf.find(end, Side::before);
+    ASSERT(at < leaf.count() && leaf.end(at) == end);
+    std::vector<RangeView> ranges = ranges_of(leaf);
+    ranges.erase(ranges.begin() + offset_of_index(at));
+    return pack(ranges, false);
+  }
+  const auto& inner = static_cast<const RangeInner&>(*node);
+  const size_t at = inner.find(end, Side::before);
+  ASSERT(at < inner.count());
+  Children children = children_of(inner);
+  const Children now = remove_below(inner.child(at), end);
+  if (now.empty()) {
+    children.erase(children.begin() + offset_of_index(at));
+  } else {
+    children[at] = now[0];
+    join_small(children, at);
+  }
+  return pack(children, false);
+}
+
+void RangeTree::remove(ByteView end) {
+  entries_--;
+  const Children children = remove_below(root_, end);
+  root_ = children.empty() ? nullptr : children[0].node;
+  while (root_ != nullptr && !root_->is_leaf() && root_->count() == 1) {
+    replace(root_);
+    root_ = static_cast<const RangeInner*>(root_)->child(0);
+  }
+}
+
+}  // namespace trellis
