@@ -286,8 +286,9 @@ class RangeCrash : public testing::TestWithParam<std::tuple<Operation, bool>> {
                              FunctionRef<void(const Fault&)> visit) {
     for (const PassedPoint& point : points) {
       for (const FaultMode mode : fault_modes) {
-        // For a read there are only two: an error, or death.
-        if (!point.is_write && mode != FaultMode::error && mode != FaultMode::crash_before)
+        // A read that is not answered has no effect in whatever way.
+        if (!point.is_write && mode != FaultMode::error && mode != FaultMode::crash_before &&
+            mode != FaultMode::lost)
           continue;
         const Fault fault{point.point, point.nth, mode};
         SCOPED_TRACE(name(fault));
