@@ -330,6 +330,7 @@ Status RangeKeeper::tick() {
   cursor_ = at_end ? Bytes() : window.ranges.back().range.start;
   std::vector<RangeAction> actions;
   plan_borders(window, actions);
+  if (actions.size() == splits_per_round) cursor_ = actions.back().at;  // there is more, from there
   // What is about to be cut is not looked at further; the next round sees its parts.
   if (actions.empty()) {
     plan_loads(window, actions);
