@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t second_us = 1'000'000;
 
-RangeDescriptor range_of(uint64_t id, ByteView start, ByteView end) {
+RangeDescriptor some_range(uint64_t id, ByteView start, ByteView end) {
   return {RangeId{id}, Bytes(start), Bytes(end), 1, {}, 0};
 }
 
@@ -25,7 +25,7 @@ WriteSet put_of(ByteView key, int64_t bytes, int64_t keys) {
 
 TEST(RangeAccounting, GivesATransactionToItsRange) {
   RangeAccounting accounting(16);
-  const RangeDescriptor all[] = {range_of(1, "", "m"), range_of(2, "m", map_key_max)};
+  const RangeDescriptor all[] = {some_range(1, "", "m"), some_range(2, "m", map_key_max)};
   accounting.replace({}, all, 0);
   accounting.tick(second_us, 1e9);
   for (int i = 0; i < 100; i++) {
@@ -53,8 +53,8 @@ TEST(RangeAccounting, GivesATransactionToItsRange) {
 
 TEST(RangeAccounting, SharesAndAddsUp) {
   RangeAccounting accounting(16);
-  const RangeDescriptor whole = range_of(1, "", map_key_max);
-  const RangeDescriptor parts[] = {range_of(1, "", "m"), range_of(2, "m", map_key_max)};
+  const RangeDescriptor whole = some_range(1, "", map_key_max);
+  const RangeDescriptor parts[] = {some_range(1, "", "m"), some_range(2, "m", map_key_max)};
   accounting.replace({}, {&whole, 1}, 0);
   accounting.set_size(RangeId{1}, 100, 10, 5);
   accounting.replace({&whole, 1}, parts, 1);
@@ -68,7 +68,7 @@ TEST(RangeAccounting, SharesAndAddsUp) {
 
 TEST(RangeAccounting, FindsWhereABusyRangeIsCutBest) {
   RangeAccounting accounting(16);
-  const RangeDescriptor whole = range_of(1, "", map_key_max);
+  const RangeDescriptor whole = some_range(1, "", map_key_max);
   accounting.replace({}, {&whole, 1}, 0);
   accounting.tick(second_us, 100);
   Random random(3);
