@@ -267,7 +267,7 @@ Status verify_ranges(ClientSession& session) {
   return Error{Code::corrupt,
                array_at(answer.object, "of_ranges").empty()
                    ? counted + ": `trellis range rebuild` repairs the directory"
-                   : counted + ": the ranges themselves are damaged: restore a backup"};
+                   : counted + ": the ranges themselves are damaged, which rebuild cannot repair"};
 }
 
 Status rebuild_ranges(ClientSession& session) {
@@ -307,7 +307,7 @@ CLI::App* add_one(CLI::App& group, ClientCommands& commands,
 }
 
 void add_range_looks(CLI::App& range, ClientCommands& commands,
-                 const std::shared_ptr<RangeArguments>& arguments) {
+                     const std::shared_ptr<RangeArguments>& arguments) {
   CLI::App* list = add_one(range, commands, arguments, "list",
                            "All ranges with their size and load, in order", list_ranges);
   add_text(*list, "--from", arguments->from, "HEX", "Begin with the range that holds this address")
@@ -330,7 +330,7 @@ void add_range_looks(CLI::App& range, ClientCommands& commands,
 }
 
 void add_range_changes(CLI::App& range, ClientCommands& commands,
-                  const std::shared_ptr<RangeArguments>& arguments) {
+                       const std::shared_ptr<RangeArguments>& arguments) {
   CLI::App* split = add_one(range, commands, arguments, "split",
                             "Split the range that holds a key, there", split_at_key);
   add_key_argument(*split, *arguments);

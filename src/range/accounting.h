@@ -36,6 +36,7 @@ struct RangeFigures {
   uint64_t busy_since_us = 0;  // over the threshold since; 0: it is not
   uint64_t uncuttable_us = 0;  // found to be large, without a place to cut; 0: never
   bool was_used = false;       // it held something, or was asked for something, at some time
+  uint64_t drift_bytes = 0;    // how much was added and removed, together, since it was counted
 };
 
 class RangeAccounting {

@@ -53,6 +53,23 @@ TEST(EmbeddedRanges, Meta2AndWhatIsBeforeItTakeFewerSteps) {
   Opened opened;
   EXPECT_EQ(opened.ranges->lookup("\x03z")->size(), 1u);
   EXPECT_EQ(opened.ranges->lookup("\x02z")->at(0).level, "first");
+  EXPECT_EQ(opened.ranges->lookup("\x01sxyz")->at(0).level, "first");
+  EXPECT_EQ(opened.ranges->lookup(map_key_max).error().code, Code::invalid);
+}
+
+TEST(EmbeddedRanges, ADamagedDescriptorStopsNobodyElse) {
+  Opened opened;
+  ASSERT_TRUE(opened.ranges->keeper().split("r", 0, "").has_value());
+  opened.ranges.reset();
+  Commit damage;
+  damage.writes.put(encode(RangeDescriptorKey{{}}), "nonsense");
+  ASSERT_TRUE(commit(opened.engine, damage).has_value());
+  RangeAccounting accounting(16);
+  auto reopened = EmbeddedRanges::open(opened.engine, opened.clock, accounting, {});
+  ASSERT_TRUE(reopened.has_value());
+  EXPECT_FALSE((*reopened)->verify().has_value() && (*reopened)->verify()->clean());
+  EXPECT_EQ((*reopened)->lookup("a").error().code, Code::corrupt);
+  EXPECT_TRUE((*reopened)->home().find("r").has_value());
 }
 
 TEST(EmbeddedRanges, IdsOfRangesAreNotGivenTwice) {
