@@ -113,9 +113,10 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> before,
   }
 }
 
-void RangeAccounting::set_size(RangeId range, uint64_t bytes, uint64_t keys, uint64_t counted_ms) {
-  const auto entry = entry_of(range);
-  if (!entry) return;
+void RangeAccounting::set_size(const RangeDescriptor& range, uint64_t bytes, uint64_t keys,
+                               uint64_t counted_ms) {
+  const auto entry = entry_of(range.id);
+  if (!entry || entry->range != range) return;
   entry->bytes = static_cast<int64_t>(bytes);
   entry->keys = static_cast<int64_t>(keys);
   entry->drift_bytes = 0;

@@ -45,7 +45,11 @@ TEST(RangeAccounting, GivesATransactionToItsRange) {
   EXPECT_EQ(accounting.take_news().size(), 2u);
   EXPECT_EQ(accounting.take_news().size(), 0u);
   EXPECT_TRUE(figures[0].was_used);
-  accounting.set_size(RangeId{2}, 7, 3, 1'000);
+  accounting.set_size(all[1], 7, 3, 1'000);
+  RangeDescriptor newer = all[1];
+  newer.generation++;
+  accounting.set_size(newer, 9, 9, 2'000);  // nobody knows it
+
   EXPECT_EQ(accounting.find("x")->bytes, 7u);
   EXPECT_EQ(accounting.find("x")->counted_ms, 1'000u);
   EXPECT_EQ(accounting.take_news().size(), 1u);
@@ -56,7 +60,7 @@ TEST(RangeAccounting, SharesAndAddsUp) {
   const RangeDescriptor whole = some_range(1, "", map_key_max);
   const RangeDescriptor parts[] = {some_range(1, "", "m"), some_range(2, "m", map_key_max)};
   accounting.replace({}, {&whole, 1}, 0);
-  accounting.set_size(RangeId{1}, 100, 10, 5);
+  accounting.set_size(whole, 100, 10, 5);
   accounting.replace({&whole, 1}, parts, 1);
   EXPECT_EQ(accounting.find("a")->bytes, 50u);
   EXPECT_EQ(accounting.find("z")->bytes, 50u);

@@ -113,8 +113,8 @@ Status RangeKeeper::load() {
     if (!value.found()) continue;
     const ByteView bytes = value.bytes();
     if (bytes.size() != 25 || bytes[0] != stat_format) continue;  // it is counted again
-    accounting_.set_size(figures.range.id, load_be(bytes.data() + 1, 8),
-                         load_be(bytes.data() + 9, 8), load_be(bytes.data() + 17, 8));
+    accounting_.set_size(figures.range, load_be(bytes.data() + 1, 8), load_be(bytes.data() + 9, 8),
+                         load_be(bytes.data() + 17, 8));
   }
   accounting_.take_news();
   accounting_.tick(now_us, static_cast<double>(options_.range_load_max));
@@ -287,7 +287,7 @@ Result<RangeDescriptor> RangeKeeper::merge(ByteView address, std::string_view re
 }
 
 void RangeKeeper::set_counted(const RangeCount& count) {
-  accounting_.set_size(count.range.id, count.bytes, count.keys, clock_.unix_ms());
+  accounting_.set_size(count.range, count.bytes, count.keys, clock_.unix_ms());
 }
 
 Status RangeKeeper::count_and_cut(const RangeAction& action) {
