@@ -42,7 +42,7 @@ Table figures_table() {
                 {"WRITES/S", Align::right}});
 }
 
-void add_figures(Table& table, const json::object& range) {
+void add_range_row(Table& table, const json::object& range) {
   const bool counted = number_at(range, "counted_at_ms").value_or(0) != 0;
   const std::string about = counted ? "" : "?";  // nobody has counted it yet
   table.add({std::to_string(number_at(range, "id").value_or(0)), bound_at(range, "start_pretty"),
@@ -68,7 +68,7 @@ Status list_ranges(ClientSession& session, const RangeArguments& arguments) {
       if (session.json)
         TRY(print_json(session, range.get_object()));
       else
-        add_figures(table, range.get_object());
+        add_range_row(table, range.get_object());
     }
     if (!session.json) TRY(session.out.write(table.take()));
     from = text_at(answer.object, "next");
@@ -196,7 +196,7 @@ Status show_hot(ClientSession& session, const RangeArguments& arguments) {
   if (session.json) return print_line(session, answer.text);
   Table table = figures_table();
   for (const json::value& range : array_at(answer.object, "ranges"))
-    if (range.is_object()) add_figures(table, range.get_object());
+    if (range.is_object()) add_range_row(table, range.get_object());
   return session.out.write(table.take());
 }
 
@@ -267,7 +267,7 @@ Status verify_ranges(ClientSession& session) {
   return Error{Code::corrupt,
                array_at(answer.object, "of_ranges").empty()
                    ? counted + ": `trellis range rebuild` repairs the directory"
-                   : counted + ": the ranges themselves are damaged: restore a backup"};
+                   : counted + ": the ranges themselves are damaged, which rebuild cannot repair"};
 }
 
 Status rebuild_ranges(ClientSession& session) {
@@ -306,8 +306,8 @@ CLI::App* add_one(CLI::App& group, ClientCommands& commands,
   });
 }
 
-void add_looking(CLI::App& range, ClientCommands& commands,
-                 const std::shared_ptr<RangeArguments>& arguments) {
+void add_range_looks(CLI::App& range, ClientCommands& commands,
+                     const std::shared_ptr<RangeArguments>& arguments) {
   CLI::App* list = add_one(range, commands, arguments, "list",
                            "All ranges with their size and load, in order", list_ranges);
   add_text(*list, "--from", arguments->from, "HEX", "Begin with the range that holds this address")
@@ -329,8 +329,8 @@ void add_looking(CLI::App& range, ClientCommands& commands,
           show_plan);
 }
 
-void add_changing(CLI::App& range, ClientCommands& commands,
-                  const std::shared_ptr<RangeArguments>& arguments) {
+void add_range_changes(CLI::App& range, ClientCommands& commands,
+                       const std::shared_ptr<RangeArguments>& arguments) {
   CLI::App* split = add_one(range, commands, arguments, "split",
                             "Split the range that holds a key, there", split_at_key);
   add_key_argument(*split, *arguments);
@@ -357,8 +357,8 @@ void add_range_commands(CLI::App& app, ClientCommands& commands) {
   CLI::App* range = app.add_subcommand("range", "Where keys live: the ranges of the map");
   range->require_subcommand(1);
   const auto arguments = std::make_shared<RangeArguments>();
-  add_looking(*range, commands, arguments);
-  add_changing(*range, commands, arguments);
+  add_range_looks(*range, commands, arguments);
+  add_range_changes(*range, commands, arguments);
   add_range_job_commands(*range, commands);
 }
 

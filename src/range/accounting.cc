@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "codec/address.h"
@@ -34,6 +35,7 @@ struct RangeAccounting::Entry {
   std::atomic<int64_t> keys{0};
   std::atomic<bool> has_news{false};
   std::atomic<bool> was_used{false};
+  std::atomic<uint64_t> drift_bytes{0};
   std::atomic<bool> gathers{false};
   mutable std::mutex mutex;
   double reads_per_s = 0;
@@ -111,11 +113,13 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> before,
   }
 }
 
-void RangeAccounting::set_size(RangeId range, uint64_t bytes, uint64_t keys, uint64_t counted_ms) {
-  const auto entry = entry_of(range);
-  if (!entry) return;
+void RangeAccounting::set_size(const RangeDescriptor& range, uint64_t bytes, uint64_t keys,
+                               uint64_t counted_ms) {
+  const auto entry = entry_of(range.id);
+  if (!entry || entry->range != range) return;
   entry->bytes = static_cast<int64_t>(bytes);
   entry->keys = static_cast<int64_t>(keys);
+  entry->drift_bytes = 0;
   entry->set_news(bytes + keys > 0);
   const std::lock_guard lock(entry->mutex);
   entry->counted_ms = counted_ms;
@@ -160,6 +164,8 @@ void RangeAccounting::sampled(std::span<const Bytes> reads, const WriteSet& writ
   }
   if (!first_written) return;
   first_written->bytes.fetch_add(bytes * weight_, std::memory_order_relaxed);
+  first_written->drift_bytes.fetch_add(static_cast<uint64_t>(std::abs(bytes)) * weight_,
+                                       std::memory_order_relaxed);
   first_written->keys.fetch_add(keys * weight_, std::memory_order_relaxed);
 }
 
@@ -202,7 +208,8 @@ RangeFigures RangeAccounting::figures_of(const Entry& entry) {
           .changed_us = entry.changed_us,
           .busy_since_us = entry.busy_since_us,
           .uncuttable_us = entry.uncuttable_us,
-          .was_used = entry.was_used};
+          .was_used = entry.was_used,
+          .drift_bytes = entry.drift_bytes};
 }
 
 std::optional<RangeFigures> RangeAccounting::find(ByteView address) const {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t second_us = 1'000'000;
 
-RangeDescriptor range_of(uint64_t id, ByteView start, ByteView end) {
+RangeDescriptor some_range(uint64_t id, ByteView start, ByteView end) {
   return {RangeId{id}, Bytes(start), Bytes(end), 1, {}, 0};
 }
 
@@ -25,7 +25,7 @@ WriteSet put_of(ByteView key, int64_t bytes, int64_t keys) {
 
 TEST(RangeAccounting, GivesATransactionToItsRange) {
   RangeAccounting accounting(16);
-  const RangeDescriptor all[] = {range_of(1, "", "m"), range_of(2, "m", map_key_max)};
+  const RangeDescriptor all[] = {some_range(1, "", "m"), some_range(2, "m", map_key_max)};
   accounting.replace({}, all, 0);
   accounting.tick(second_us, 1e9);
   for (int i = 0; i < 100; i++) {
@@ -45,7 +45,11 @@ TEST(RangeAccounting, GivesATransactionToItsRange) {
   EXPECT_EQ(accounting.take_news().size(), 2u);
   EXPECT_EQ(accounting.take_news().size(), 0u);
   EXPECT_TRUE(figures[0].was_used);
-  accounting.set_size(RangeId{2}, 7, 3, 1'000);
+  accounting.set_size(all[1], 7, 3, 1'000);
+  RangeDescriptor newer = all[1];
+  newer.generation++;
+  accounting.set_size(newer, 9, 9, 2'000);  // nobody knows it
+
   EXPECT_EQ(accounting.find("x")->bytes, 7u);
   EXPECT_EQ(accounting.find("x")->counted_ms, 1'000u);
   EXPECT_EQ(accounting.take_news().size(), 1u);
@@ -53,10 +57,10 @@ TEST(RangeAccounting, GivesATransactionToItsRange) {
 
 TEST(RangeAccounting, SharesAndAddsUp) {
   RangeAccounting accounting(16);
-  const RangeDescriptor whole = range_of(1, "", map_key_max);
-  const RangeDescriptor parts[] = {range_of(1, "", "m"), range_of(2, "m", map_key_max)};
+  const RangeDescriptor whole = some_range(1, "", map_key_max);
+  const RangeDescriptor parts[] = {some_range(1, "", "m"), some_range(2, "m", map_key_max)};
   accounting.replace({}, {&whole, 1}, 0);
-  accounting.set_size(RangeId{1}, 100, 10, 5);
+  accounting.set_size(whole, 100, 10, 5);
   accounting.replace({&whole, 1}, parts, 1);
   EXPECT_EQ(accounting.find("a")->bytes, 50u);
   EXPECT_EQ(accounting.find("z")->bytes, 50u);
@@ -68,7 +72,7 @@ TEST(RangeAccounting, SharesAndAddsUp) {
 
 TEST(RangeAccounting, FindsWhereABusyRangeIsCutBest) {
   RangeAccounting accounting(16);
-  const RangeDescriptor whole = range_of(1, "", map_key_max);
+  const RangeDescriptor whole = some_range(1, "", map_key_max);
   accounting.replace({}, {&whole, 1}, 0);
   accounting.tick(second_us, 100);
   Random random(3);

@@ -51,12 +51,10 @@ Result<std::unique_ptr<EmbeddedHome>> EmbeddedHome::open(Engine& engine, Clock& 
 }
 
 Status EmbeddedHome::bootstrap() {
-  bool has_any = false;
-  TRY(for_each([&](const RangeDescriptor&) {
-    has_any = true;
-    return Visit::stop;
-  }));
-  if (has_any) return {};
+  const auto stop = [](ByteView, ByteView) { return Visit::stop; };
+  TRY_ASSIGN(const ScanPage page,
+             engine_.scan({.begin = local_begin, .end = local_end, .entries_max = 1}, stop));
+  if (page.entries != 0) return {};  // also if it is damaged: nothing is put over it
   const RangeDescriptor first = bootstrap_range();
   Commit commit;
   commit.expectations.push_back({.begin = descriptor_key(first.start), .end = {}, .seen = {}});
@@ -100,6 +98,7 @@ Status EmbeddedHome::for_each_from(ByteView address,
         engine_.scan({.begin = begin, .end = local_end, .entries_max = page_entries}, collect));
     for (const RangeDescriptor& range : ranges)
       if (stopped = visit(range) == Visit::stop; stopped) break;
+    if (stopped) break;
     TRY(decoded);
     if (!page.resume) break;
     begin = std::move(*page.resume);

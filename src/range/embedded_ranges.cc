@@ -94,12 +94,14 @@ Result<LookupStep> EmbeddedRanges::step(std::string_view level, Bytes record, By
 
 Result<std::vector<LookupStep>> EmbeddedRanges::lookup(ByteView address) {
   std::vector<LookupStep> steps;
-  TRY_ASSIGN(const Bytes record, range_meta_key(address));
-  if (record.empty()) {  // meta1 and what is before it are in the first range, always
+  if (address >= map_key_max)
+    return Error{Code::invalid, "the map ends at ffff: no range holds what lies behind it"};
+  if (address < ByteView("\x03")) {  // meta1 and what is before it are in the first range, always
     TRY_ASSIGN(const RangeDescriptor first, home_->find(address));
     steps.push_back({.level = "first", .record = {}, .range = first});
     return steps;
   }
+  TRY_ASSIGN(const Bytes record, range_meta_key(address));
   const bool is_plain = record.starts_with('\x03');
   if (is_plain) {
     TRY_ASSIGN(Bytes meta1_record, range_meta_key(record));

@@ -20,6 +20,7 @@ namespace {
 constexpr uint64_t s_in_us = 1'000'000;
 constexpr uint64_t figures_every_us = 10 * s_in_us;
 constexpr uint64_t busy_us = 10 * s_in_us;
+constexpr uint64_t dead_count_ms = 600'000;
 constexpr uint64_t rest_us = 60 * s_in_us;  // between two decisions on the same range
 // What one round looks at and does, so that 10^5 keyspaces are served piece by piece.
 constexpr size_t ranges_per_round = 10'000;
@@ -77,6 +78,12 @@ struct RangeKeeper::Window {
     const KeyspaceId keyspace{static_cast<uint32_t>(load_be(address.data() + 1, 3))};
     return std::binary_search(living.begin(), living.end(), keyspace);
   }
+  // It begins in the data of a keyspace that lives no more.
+  bool is_dead(const RangeDescriptor& range) const {
+    const ByteView start = range.start;
+    return start.size() >= 4 && (start[0] == 'r' || start[0] == 'x') &&
+           !is_border(start.substr(0, 4));
+  }
 };
 
 RangeKeeper::RangeKeeper(Engine& engine, Clock& clock, RangeHome& home, RangeAccounting& accounting,
@@ -93,10 +100,12 @@ RangeKeeper::RangeKeeper(Engine& engine, Clock& clock, RangeHome& home, RangeAcc
 
 Status RangeKeeper::load() {
   const uint64_t now_us = clock_.monotonic_us();
-  TRY(home_.for_each([&](const RangeDescriptor& range) {
+  const Status listed = home_.for_each([&](const RangeDescriptor& range) {
     accounting_.replace({}, {&range, 1}, 0);
     return Visit::go_on;
-  }));
+  });
+  // What is damaged must not keep the rest from being served.
+  if (!listed) log_error("not all ranges are known", {{"error", to_string(listed.error())}});
   std::vector<RangeFigures> all = accounting_.figures({}, ~size_t{0});
   for (const RangeFigures& figures : all) {
     Value value;
@@ -104,8 +113,8 @@ Status RangeKeeper::load() {
     if (!value.found()) continue;
     const ByteView bytes = value.bytes();
     if (bytes.size() != 25 || bytes[0] != stat_format) continue;  // it is counted again
-    accounting_.set_size(figures.range.id, load_be(bytes.data() + 1, 8),
-                         load_be(bytes.data() + 9, 8), load_be(bytes.data() + 17, 8));
+    accounting_.set_size(figures.range, load_be(bytes.data() + 1, 8), load_be(bytes.data() + 9, 8),
+                         load_be(bytes.data() + 17, 8));
   }
   accounting_.take_news();
   accounting_.tick(now_us, static_cast<double>(options_.range_load_max));
@@ -150,16 +159,22 @@ void RangeKeeper::plan_sizes(const Window& window, std::vector<RangeAction>& act
     const bool tried =
         figures.uncuttable_us != 0 && window.now_us - figures.uncuttable_us < rest_us;
     const bool is_new = figures.counted_ms == 0 && is_at_rest(figures, window.now_us);
-    if (!is_new && (!over || tried)) continue;
+    const bool drifted = figures.drift_bytes > options_.range_bytes_max;
+    const bool is_dead = figures.bytes > 0 && window.is_dead(figures.range) &&
+                         window.now_ms - figures.counted_ms >= dead_count_ms;
+    if (!is_new && !drifted && !is_dead && (!over || tried)) continue;
     counts++;
     actions.push_back(
         {RangeAction::Kind::count,
          figures.range,
          {},
          {},
-         over ? fmt::format("size: about {} in {} keys, over {}", size_text(figures.bytes),
-                            figures.keys, size_text(options_.range_bytes_max))
-              : std::string("size: it was never counted")});
+         over      ? fmt::format("size: about {} in {} keys, over {}", size_text(figures.bytes),
+                                 figures.keys, size_text(options_.range_bytes_max))
+         : is_new  ? std::string("size: it was never counted")
+         : is_dead ? std::string("size: its keyspace is gone")
+                   : fmt::format("size: {} were written and removed since it was counted",
+                                 size_text(figures.drift_bytes))});
   }
 }
 
@@ -272,7 +287,7 @@ Result<RangeDescriptor> RangeKeeper::merge(ByteView address, std::string_view re
 }
 
 void RangeKeeper::set_counted(const RangeCount& count) {
-  accounting_.set_size(count.range.id, count.bytes, count.keys, clock_.unix_ms());
+  accounting_.set_size(count.range, count.bytes, count.keys, clock_.unix_ms());
 }
 
 Status RangeKeeper::count_and_cut(const RangeAction& action) {
@@ -330,6 +345,7 @@ Status RangeKeeper::tick() {
   cursor_ = at_end ? Bytes() : window.ranges.back().range.start;
   std::vector<RangeAction> actions;
   plan_borders(window, actions);
+  if (actions.size() == splits_per_round) cursor_ = actions.back().at;  // there is more, from there
   // What is about to be cut is not looked at further; the next round sees its parts.
   if (actions.empty()) {
     plan_loads(window, actions);

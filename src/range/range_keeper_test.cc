@@ -6,6 +6,7 @@
 #include "codec/keyspace_keys.h"
 #include "codec/meta_keys.h"
 #include "codec/redis_keys.h"
+#include "codec/tenant_keys.h"
 #include "engine/memory_engine.h"
 #include "range/directory.h"
 #include "range/embedded_home.h"
@@ -176,6 +177,43 @@ TEST(RangeKeeper, KnowsSizesAfterARestart) {
                                                  kept.clock.unix_ms() + 1);
   ASSERT_EQ(points->size(), 1u);
   EXPECT_EQ(points->at(0).value, bytes);
+}
+
+// A sample of what removes much at once is far off: so it is counted again.
+TEST(RangeKeeper, CountsAgainWhatChangedMuch) {
+  Kept kept(100'000);
+  kept.put(encode(RawKey{{5}, "k"}), 5'000);
+  ASSERT_NO_FATAL_FAILURE(kept.tick());
+  const uint64_t bytes = kept.ranges()[0].bytes;
+  WriteSet removal;
+  removal.remove(encode(RawKey{{5}, "k"}));
+  removal.add(encode(CounterKey{{5}, Model::raw, CounterName::bytes, 0}), -5'000);
+  kept.accounting->sampled({}, removal);
+  EXPECT_EQ(kept.ranges()[0].bytes, 0u);
+  EXPECT_TRUE(kept.keeper->plan()->empty());
+  kept.accounting->sampled({}, removal);
+  ASSERT_EQ(kept.keeper->plan()->size(), 1u);
+  ASSERT_NO_FATAL_FAILURE(kept.tick());
+  EXPECT_GE(kept.ranges()[0].bytes, bytes);
+  EXPECT_EQ(kept.ranges()[0].drift_bytes, 0u);
+}
+
+TEST(RangeKeeper, CountsWhatIsLeftOfADeadKeyspace) {
+  Kept kept(1 << 20);
+  kept.living = {{5}};
+  kept.put(encode(RawKey{{5}, "k"}), 500'000);
+  ASSERT_NO_FATAL_FAILURE(kept.tick(100));
+  const size_t ranges = kept.ranges().size();
+  EXPECT_EQ(ranges, 3u);
+  kept.living.clear();
+  Commit removal;
+  removal.writes.remove(encode(RawKey{{5}, "k"}));
+  ASSERT_TRUE(commit(kept.engine, removal).has_value());
+  ASSERT_NO_FATAL_FAILURE(kept.tick(100));
+  EXPECT_EQ(kept.ranges().size(), 3u);  // what seems large is kept apart
+  kept.clock.advance_ms(600'000);
+  ASSERT_NO_FATAL_FAILURE(kept.tick(3));
+  EXPECT_EQ(kept.ranges().size(), 1u);
 }
 
 TEST(RangeKeeper, MergesByHandWithTheRightNeighbour) {

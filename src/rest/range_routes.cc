@@ -25,7 +25,13 @@ std::string bound_text(ByteView bound) {
   if (bound == map_key_max) return "/Max";
   if (bound.size() == 4 && bound[0] == 'x')
     return "/Keyspace/" + std::to_string(load_be(bound.data() + 1, 3));
-  return pretty_key(bound);
+  // The start of a Redis key is the start of its first record.
+  Bytes key;
+  if (bound.size() > 5 && bound[0] == 'x' && bound[4] == 'd' &&
+      append_key_at(key, Bytes(bound) + 'm'))
+    return pretty_key(key);
+  key.clear();
+  return append_key_at(key, bound) ? pretty_key(key) : pretty_key(bound);
 }
 
 json::object range_json(const RangeDescriptor& range) {
