@@ -366,4 +366,13 @@ Status restore_store(const RestorePlan& plan, Engine& engine, JobControl& contro
   return remove_records(engine, whole_record);
 }
 
+Status check_store_is_whole(Engine& engine) {
+  Value record;
+  TRY(engine.get(encode(KeyspaceRestoreKey{whole_record, {}}), record));
+  if (!record.found()) return {};
+  return Error{Code::invalid,
+               "a backup is being restored into this folder and is not whole: run `trellis backup "
+               "restore` to its end"};
+}
+
 }  // namespace trellis

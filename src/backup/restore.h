@@ -63,5 +63,7 @@ Status abandon_restore(KeyspaceId target, const RestoreContext& context, const C
 // All of a store into an engine that nobody else uses, and that holds nothing but what an
 // interrupted run of the same plan left. Checks all before it writes.
 Status restore_store(const RestorePlan& plan, Engine& engine, JobControl& control);
+// An error if that was begun there and is not done: such a store must not be served.
+Status check_store_is_whole(Engine& engine);
 
 }  // namespace trellis
