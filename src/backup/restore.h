@@ -53,9 +53,9 @@ Status check_restore(const RestorePlan& plan, JobControl& control);
 // Creates the keyspace, which nobody can use yet. Code::exists: there is one of that name.
 Result<Keyspace> begin_restore(const RestorePlan& plan, const RestoreContext& context,
                                const Caller& caller);
-// Writes all of it, from where it was left on, and gives it free.
-Status run_restore(const RestorePlan& plan, KeyspaceId target, const RestoreContext& context,
-                   const Caller& caller, JobControl& control);
+// Writes all of it, from where it was left on, and gives it free, as its record says.
+Status run_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller,
+                   JobControl& control);
 
 // Instead: the keyspace is buried. REQUIRES: run_restore does not run.
 Status abandon_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller);
