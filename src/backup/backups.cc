@@ -252,7 +252,7 @@ Status Backups::run_restore_job(Job& job) {
     forget_file(job);  // its record says all
   }
   TRY(job.control.step("keyspace made"));
-  TRY(run_restore(job.restore, *job.target, context, restorer, job.control));
+  TRY(run_restore(*job.target, context, restorer, job.control));
   const auto tenant = keyspaces_.tenant(*job.target);
   const auto figures = tenant ? (*tenant)->figures() : Result<Figures>(tenant.error());
   if (!figures) return {};

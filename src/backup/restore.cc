@@ -301,9 +301,13 @@ Result<Keyspace> begin_restore(const RestorePlan& plan, const RestoreContext& co
                                   caller);
 }
 
-Status run_restore(const RestorePlan& plan, KeyspaceId target, const RestoreContext& context,
-                   const Caller& caller, JobControl& control) {
+Status run_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller,
+                   JobControl& control) {
   const MapHandle& map = context.keyspaces.map();
+  Value record;
+  TRY(map.engine.get(encode(KeyspaceRestoreKey{target, {}}), record));
+  if (!record.found()) return {};  // it was done before
+  TRY_ASSIGN(RestorePlan plan, decode_plan(record.bytes()));
   if (!plan.is_published) {
     TRY_ASSIGN(const Repository repository, Repository::open(plan.repository));
     TRY_ASSIGN(const Manifest manifest, repository.get_manifest(plan.backup));
@@ -316,11 +320,10 @@ Status run_restore(const RestorePlan& plan, KeyspaceId target, const RestoreCont
     TRY(writer.run(plan.threads));
     TRY(context.skip_redis_versions(manifest.redis_versions_end));
     TRY(control.step("versions skipped"));
-    RestorePlan published = plan;
-    published.is_published = true;
+    plan.is_published = true;
     const KeyspaceState state =
         source.state == KeyspaceState::enabled ? KeyspaceState::enabled : KeyspaceState::disabled;
-    TRY(context.keyspaces.finish_restore(target, state, encode_plan(published), caller));
+    TRY(context.keyspaces.finish_restore(target, state, encode_plan(plan), caller));
     TRY(control.step("published"));
   }
   control.begin_phase("indexing", 0);
@@ -364,6 +367,15 @@ Status restore_store(const RestorePlan& plan, Engine& engine, JobControl& contro
   ChunkWriter writer(engine, repository, manifest.chunks, std::nullopt, control);
   TRY(writer.run(plan.threads));
   return remove_records(engine, whole_record);
+}
+
+Status check_store_is_whole(Engine& engine) {
+  Value record;
+  TRY(engine.get(encode(KeyspaceRestoreKey{whole_record, {}}), record));
+  if (!record.found()) return {};
+  return Error{Code::invalid,
+               "a backup is being restored into this folder and is not whole: run `trellis backup "
+               "restore` to its end"};
 }
 
 }  // namespace trellis

@@ -53,9 +53,9 @@ Status check_restore(const RestorePlan& plan, JobControl& control);
 // Creates the keyspace, which nobody can use yet. Code::exists: there is one of that name.
 Result<Keyspace> begin_restore(const RestorePlan& plan, const RestoreContext& context,
                                const Caller& caller);
-// Writes all of it, from where it was left on, and gives it free.
-Status run_restore(const RestorePlan& plan, KeyspaceId target, const RestoreContext& context,
-                   const Caller& caller, JobControl& control);
+// Writes all of it, from where it was left on, and gives it free, as its record says.
+Status run_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller,
+                   JobControl& control);
 
 // Instead: the keyspace is buried. REQUIRES: run_restore does not run.
 Status abandon_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller);
@@ -63,5 +63,7 @@ Status abandon_restore(KeyspaceId target, const RestoreContext& context, const C
 // All of a store into an engine that nobody else uses, and that holds nothing but what an
 // interrupted run of the same plan left. Checks all before it writes.
 Status restore_store(const RestorePlan& plan, Engine& engine, JobControl& control);
+// An error if that was begun there and is not done: such a store must not be served.
+Status check_store_is_whole(Engine& engine);
 
 }  // namespace trellis

@@ -306,6 +306,7 @@ class Service {
         map_{*store.engine, transactor_, clock, durability_of(settings.durability)} {}
 
   Status start(const Settings& settings, std::ostream& out) {
+    TRY(check_store_is_whole(map_.engine));
     // A full disk is served as far as it goes: reads must be possible, and so must deletes.
     if (Status recorded = record_start(transactor_, clock_, map_.durability);
         !recorded && recorded.error().code != Code::no_space)

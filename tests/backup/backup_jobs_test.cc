@@ -312,6 +312,31 @@ TEST_F(BackupJobsTest, ARestoreInterruptedAtAnyStepGoesOnAndIsNeverHalfSeen) {
   }
 }
 
+TEST_F(BackupJobsTest, ARestoreThatFailsAtAnyStepIsTriedAgain) {
+  Random random(19);
+  make("a");
+  fill("a", random, 300);
+  const Entries entries = entries_of("a");
+  ASSERT_EQ(create("a").state, JobState::done);
+  std::atomic<int> steps{0};
+  std::atomic<int> fail_at{0};
+  open([&](std::string_view point) -> Status {
+    if (steps++ != fail_at) return {};
+    return Error{Code::unavailable, "failed at: " + std::string(point)};
+  });
+  for (;; fail_at++) {
+    steps = 0;
+    const std::string name = "restored-" + std::to_string(fail_at);
+    const JobStatus failed = restore(name);
+    if (failed.state == JobState::done) break;
+    SCOPED_TRACE(failed.error->message);
+    const JobStatus again = wait(backups_->resume(failed.id));
+    ASSERT_EQ(again.state, JobState::done) << again.error->message;
+    expect_same(name, entries);
+  }
+  EXPECT_GT(fail_at, 5);
+}
+
 TEST_F(BackupJobsTest, DamageIsFoundBeforeAnythingIsWritten) {
   Random random(15);
   make("a");

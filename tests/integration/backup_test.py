@@ -303,10 +303,14 @@ class Interrupted(BackupTest):
         command = ["backup", "restore", "--from", self.repository, "--data", new]
         process = subprocess.Popen([BINARY, *map(str, command), "--limit", "8MiB"],
                                    env=clean_environment(), stderr=subprocess.DEVNULL)
-        eventually(lambda: (self.folder / "new.restoring" / "CURRENT").exists(), "it has begun")
+        half = self.folder / "new.restoring"
+        eventually(lambda: sum(log.stat().st_size for log in half.glob("*.log")) > 100_000,
+                   "it has begun to write")
         process.kill()
         process.wait()
         self.assertFalse(new.exists())
+        self.fails("is not whole", "serve", "--data", half, "--http", "127.0.0.1:0", "--resp",
+                   "127.0.0.1:0")
         self.assertIn(f"backup {backup} is restored", self.does(*command).out)
         self.assertFalse((self.folder / "new.restoring").exists())
         self.server.stop()
