@@ -244,6 +244,8 @@ Status ClusterReader::read_forward(const RangePointer& range, ByteView begin, By
   OmapPage& payloads = answer.pages[0];
   std::vector<std::pair<Bytes, Bytes>>& versions = answer.pages[1].entries;
   Bytes covered(limit);
+  if (payloads.more && payloads.entries.empty())
+    return Error{Code::unavailable, to_string(*range) + ": a page without entries"};
   if (payloads.more)
     covered = std::min(covered, successor(ByteView(payloads.entries.back().first).substr(1)));
   std::vector<std::pair<Bytes, Bytes>>& intents = answer.pages[2].entries;
@@ -277,12 +279,15 @@ Status ClusterReader::read_backward(const RangePointer& range, ByteView begin, B
   Bytes from(std::max(begin, ByteView(range->start)));
   const size_t parts_before = parts.size();
   TRY(read_forward(range, from, limit, page_entries_max, chunk, parts, patience));
-  if (chunk.covered) {
+  const Bytes first = from;
+  while (chunk.covered) {
+    // The store gives fewer at once; or more have come in between.
+    wanted = std::min(wanted, chunk.entries.size()) - 1;
+    if (wanted == 0) return look_again();
     chunk = {};
     parts.resize(parts_before);
-    TRY_ASSIGN(from, find_last(*range, from, limit, wanted));
+    TRY_ASSIGN(from, find_last(*range, first, limit, wanted));
     TRY(read_forward(range, from, limit, page_entries_max, chunk, parts, patience));
-    if (chunk.covered) return look_again();  // more has come in between
   }
   std::reverse(chunk.entries.begin(), chunk.entries.end());
   if (begin < from) chunk.covered = std::move(from);
