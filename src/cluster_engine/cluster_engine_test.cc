@@ -186,6 +186,21 @@ TEST_F(ClusterDeaths, AClosedEngineLeavesNoLog) {
   EXPECT_EQ(logs(store), 0u);
 }
 
+TEST(ClusterEngine, TheLargestCommitAcrossRanges) {
+  FakeObjectStore store;
+  FakeClock clock(0);
+  const auto engine = std::move(*ClusterEngine::open(store, clock));
+  ASSERT_OK(split_range(store, *find_range(store, "n"), "n", RangeId{2}));
+  const Bytes large(value_bytes_max - key_bytes_max, 'v');
+  Commit wanted;  // nearly all of it in one of them
+  for (const char* key : {"a", "b"}) wanted.writes.put(key, large);
+  wanted.writes.put("z", "small");
+  ASSERT_OK(commit(*engine, wanted));
+  Value value;
+  ASSERT_OK(engine->get("b", value));
+  EXPECT_TRUE(value.bytes() == large);
+}
+
 TEST(ClusterEngine, KeysThatAreNotInTheMap) {
   FakeObjectStore store;
   FakeClock clock(0);
