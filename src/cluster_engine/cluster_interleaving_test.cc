@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <numeric>
 
+#include "base/random.h"
 #include "support/commit_run.h"
 
 namespace trellis {
@@ -48,6 +50,16 @@ class Interleaving : public testing::Test {
         [at, count = size_t{0}, inner = std::move(inner)](const PassedPoint&) mutable {
           if (++count == at) inner();
         });
+  }
+  static State read_in_order(Engine& engine, const std::vector<size_t>& places) {
+    std::vector<ByteView> keys;
+    for (const size_t place : places) keys.push_back(key_names[place]);
+    std::vector<Value> values(keys.size());
+    EXPECT_OK(engine.multi_get(keys, values));
+    State state(keys.size());
+    for (size_t i = 0; i < keys.size(); i++)
+      if (values[i].found()) state[places[i]] = Bytes(values[i].bytes());
+    return state;
   }
   void finish(CommitRun& run) {
     EXPECT_EQ(run.witness(), after_commit);
@@ -106,6 +118,40 @@ TEST_F(Interleaving, ASplitOrMergeInACommit) {
       at_operation(run.committer(), at, [&] { EXPECT_OK(change(run.objects(), step)); });
       EXPECT_OK(run.commit());
       finish(run);
+    }
+  }
+}
+
+// A reader that knows no range yet, in any order of keys, and a split or merge and a commit at
+// once.
+TEST_F(Interleaving, ASplitOrMergeAndACommitInARead) {
+  Random random(1);
+  for (const RangeStep step : range_steps) {
+    for (int order = 0; order < 10; order++) {
+      std::vector<size_t> places(std::size(key_names));
+      std::iota(places.begin(), places.end(), size_t{0});
+      for (size_t i = places.size(); i > 1; i--) std::swap(places[i - 1], places[random.below(i)]);
+      bool reached = true;
+      for (size_t at = 1; reached && !HasFailure(); at++) {
+        SCOPED_TRACE(testing::Message() << static_cast<int>(step) << " operation " << at);
+        CommitRun run({Reach::three_ranges, Meanwhile::nothing});
+        FakeClock clock(0);
+        CommitClient reader(run.objects(), clock);
+        reached = false;
+        at_operation(reader.store, at, [&] {
+          reached = true;
+          EXPECT_OK(change(run.objects(), step));
+          EXPECT_OK(run.commit());
+        });
+        const State state = read_in_order(*reader.engine, places);
+        EXPECT_TRUE(state == before_commit || state == after_commit)
+            << testing::PrintToString(state);
+        reader.store.before_each({});
+        if (!reached) {
+          EXPECT_OK(run.commit());
+        }
+        finish(run);
+      }
     }
   }
 }
