@@ -126,6 +126,10 @@ struct Settings {
   std::string tls_key;
   uint64_t archive_retention_ms;
   uint64_t gc_life_time_ms;
+  uint64_t range_bytes_max;
+  uint64_t range_load_max;  // operations per second
+  uint64_t range_samples_retention_ms;
+  uint64_t range_averages_retention_ms;
   LogLevel log_level;
   LogFormat log_format;
   std::string config;  // the file that was read; empty if none was

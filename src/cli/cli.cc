@@ -13,6 +13,7 @@
 #include "cli/human.h"
 #include "cli/key_command.h"
 #include "cli/keyspace_command.h"
+#include "cli/range_command.h"
 #include "cli/raw_command.h"
 #include "server/serve.h"
 
@@ -68,7 +69,7 @@ struct KeyArguments {
   bool json = false;
 };
 
-void add_key(CLI::App& app, KeyArguments& arguments, int& exit_code) {
+void add_key(CLI::App& app, KeyArguments& arguments, ClientCommands& commands, int& exit_code) {
   CLI::App* key = app.add_subcommand("key", "Explain and make keys of the map");
   key->require_subcommand(1);
 
@@ -97,6 +98,7 @@ void add_key(CLI::App& app, KeyArguments& arguments, int& exit_code) {
     exit_code =
         encode_key_command(arguments.kind, arguments.fields, output) ? exit_done : exit_usage;
   });
+  add_key_explain(*key, commands);
 }
 
 struct MapArguments {
@@ -180,9 +182,10 @@ int run_cli(int argc, char** argv) {
   MapArguments map_arguments;
   ClientCommands client_commands(exit_code);
   add_serve(app, flags, exit_code);
-  add_key(app, key_arguments, exit_code);
+  add_key(app, key_arguments, client_commands, exit_code);
   add_map(app, map_arguments, exit_code);
   add_keyspace_commands(app, client_commands);
+  add_range_commands(app, client_commands);
   add_raw_commands(app, client_commands);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("trellis: {}: see --help\n", error.what());

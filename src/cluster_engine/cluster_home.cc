@@ -84,24 +84,32 @@ Result<std::pair<RangeDescriptor, RangeDescriptor>> ClusterHome::split(
   TRY(split_range(store_, range, request.at, id, request.sticky_until_ms, options_));
   TRY_ASSIGN(const RangeDescriptor low, find(range.start));
   TRY_ASSIGN(const RangeDescriptor high, find(request.at));
+  if (changed_)
+    changed_(
+        {.action = "split", .reason = std::string(request.reason), .left = low, .right = high});
   return std::pair(low, high);
 }
 
 Result<RangeDescriptor> ClusterHome::merge(const RangeDescriptor& left,
-                                           const RangeDescriptor& right) {
+                                           const RangeDescriptor& right, std::string_view reason) {
   TRY_ASSIGN(const RangeHeader low, settled(left));
   TRY_ASSIGN(const RangeHeader high, settled(right));
   if (low.end != high.start || low.right != high.id)
     return Error{Code::conflict, fmt::format("{} and {} are not neighbours: find them again",
                                              to_string(left), to_string(right))};
   TRY(merge_ranges(store_, low, high, options_));
-  return find(low.start);
+  TRY_ASSIGN(RangeDescriptor merged, find(low.start));
+  if (changed_)
+    changed_({.action = "merge", .reason = std::string(reason), .left = merged, .right = {}});
+  return merged;
 }
 
-Status ClusterHome::walk(const RangeDescriptor& range, ScanVisitor visit) {
+Status ClusterHome::walk(const RangeDescriptor& range, ScanVisitor visit,
+                         FunctionRef<Visit()> between) {
   Bytes at = range.start;
   bool first = true;  // `at` itself is still to be visited
   while (at < range.end) {
+    if (between() == Visit::stop) return {};
     TRY_ASSIGN(const RangeHeader holder, find_range(store_, at));
     if (!holder.may_read()) {
       TRY(settle_range(store_, holder.id));

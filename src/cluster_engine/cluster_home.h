@@ -5,6 +5,7 @@
 
 #include "cluster_engine/range_change.h"
 #include "range/range_home.h"
+#include "range/range_log.h"
 
 namespace trellis {
 
@@ -20,17 +21,23 @@ class RangeIdCounter {
 
 class ClusterHome final : public RangeHome {
  public:
-  // Both must outlive it.
+  // `store` must outlive it. `changed` is told of each split and merge of this client, after the
+  // fact: for the log of ranges, which is a part of the map that stands on this.
   ClusterHome(ObjectStore& store, std::function<Result<RangeId>()> new_id,
-              RangeChangeOptions options = {})
-      : store_(store), new_id_(std::move(new_id)), options_(options) {}
+              RangeChangeOptions options = {}, std::function<void(const RangeEvent&)> changed = {})
+      : store_(store),
+        new_id_(std::move(new_id)),
+        options_(options),
+        changed_(std::move(changed)) {}
 
   Result<RangeDescriptor> find(ByteView address) override;
   Status for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) override;
   Result<std::pair<RangeDescriptor, RangeDescriptor>> split(const SplitRequest& request) override;
-  Result<RangeDescriptor> merge(const RangeDescriptor& left, const RangeDescriptor& right) override;
+  Result<RangeDescriptor> merge(const RangeDescriptor& left, const RangeDescriptor& right,
+                                std::string_view reason) override;
   // What commits have applied: a write that is decided and not yet resolved is not among it.
-  Status walk(const RangeDescriptor& range, ScanVisitor visit) override;
+  Status walk(const RangeDescriptor& range, ScanVisitor visit,
+              FunctionRef<Visit()> between) override;
 
  private:
   // The range, settled; Code::conflict if its interval is not what the caller knows.
@@ -39,6 +46,7 @@ class ClusterHome final : public RangeHome {
   ObjectStore& store_;
   std::function<Result<RangeId>()> new_id_;
   RangeChangeOptions options_;
+  std::function<void(const RangeEvent&)> changed_;
 };
 
 }  // namespace trellis

@@ -21,7 +21,12 @@ class Home : public testing::Test {
 
   FakeObjectStore store_;
   RangeIdCounter ids_{store_};
-  ClusterHome home_{store_, [this] { return ids_.next(); }, {.page_entries = 3}};
+  std::vector<std::string> events_;
+  ClusterHome home_{
+      store_,
+      [this] { return ids_.next(); },
+      {.page_entries = 3},
+      [this](const RangeEvent& event) { events_.push_back(event.action + " " + event.reason); }};
 };
 
 TEST_F(Home, IdsAreGivenOnceToAll) {
@@ -48,7 +53,7 @@ TEST_F(Home, IdsAreGivenOnceToAll) {
 TEST_F(Home, SplitsMergesAndFinds) {
   const RangeDescriptor all = *home_.find("k");
   EXPECT_EQ(all.home, "r.1");
-  const auto halves = home_.split({all, "k", 77});
+  const auto halves = home_.split({all, "k", 77, "asked"});
   ASSERT_OK(halves);
   EXPECT_EQ(halves->first.end, "k");
   EXPECT_EQ(halves->second.start, "k");
@@ -62,11 +67,12 @@ TEST_F(Home, SplitsMergesAndFinds) {
   EXPECT_EQ(seen, (std::vector{halves->first, halves->second}));
 
   EXPECT_CODE(home_.split({all, "m"}), Code::conflict);
-  EXPECT_CODE(home_.merge(all, halves->second), Code::conflict);
-  const auto merged = home_.merge(halves->first, halves->second);
+  EXPECT_CODE(home_.merge(all, halves->second, "test"), Code::conflict);
+  const auto merged = home_.merge(halves->first, halves->second, "small");
   ASSERT_OK(merged);
   EXPECT_EQ(merged->end, all.end);
-  EXPECT_CODE(home_.merge(halves->first, halves->second), Code::conflict);
+  EXPECT_EQ(events_, (std::vector<std::string>{"split asked", "merge small"}));
+  EXPECT_CODE(home_.merge(halves->first, halves->second, "small"), Code::conflict);
 }
 
 TEST_F(Home, NoRangeBeginsInMeta1OrAtTheEndOfMeta2OrOutside) {
@@ -87,24 +93,36 @@ TEST_F(Home, AWalkSeesEveryEntryOnceAlsoIfTheRangeIsSplitMeanwhile) {
         {.changes = {OmapSet{entry_key(EntryKind::payload, key), encode_payload(written[key])}}});
   }
   const RangeDescriptor all = *home_.find("r");
+  const auto go_on = [] { return Visit::go_on; };
   const auto walk = [&] {
     std::map<Bytes, Bytes> seen;
-    EXPECT_OK(home_.walk(all, [&](ByteView key, ByteView value) {
-      if (!key.starts_with('r')) return Visit::go_on;  // records of the directory
-      EXPECT_TRUE(seen.emplace(key, value).second);
-      return Visit::go_on;
-    }));
+    EXPECT_OK(home_.walk(
+        all,
+        [&](ByteView key, ByteView value) {
+          if (!key.starts_with('r')) return Visit::go_on;  // records of the directory
+          EXPECT_TRUE(seen.emplace(key, value).second);
+          return Visit::go_on;
+        },
+        go_on));
     return seen;
   };
   EXPECT_EQ(walk(), written);
   ASSERT_OK(home_.split({all, "r0020"}));
   EXPECT_EQ(walk(), written);
   size_t first_half = 0;
-  ASSERT_OK(home_.walk(*home_.find("r0000"), [&](ByteView key, ByteView) {
-    first_half += key.starts_with('r') ? 1 : 0;
-    return Visit::go_on;
-  }));
+  ASSERT_OK(home_.walk(
+      *home_.find("r0000"),
+      [&](ByteView key, ByteView) {
+        first_half += key.starts_with('r') ? 1 : 0;
+        return Visit::go_on;
+      },
+      go_on));
   EXPECT_EQ(first_half, 20u);
+  size_t pages = 0;
+  ASSERT_OK(home_.walk(
+      all, [](ByteView, ByteView) { return Visit::go_on; },
+      [&] { return ++pages == 3 ? Visit::stop : Visit::go_on; }));
+  EXPECT_EQ(pages, 3u);
 }
 
 }  // namespace

@@ -178,6 +178,13 @@ TEST_F(RangeChange, WithoutADirectoryTheRangesAreFoundAllTheSame) {
   EXPECT_EQ(audit(), "4 ranges");
 }
 
+TEST_F(RangeChange, LinksInACircleAreFoundOut) {
+  split("m", 2);
+  split("p", 3);
+  store_.write("break", "r.2", {.changes = {SetAttribute{"right", "1"}}});
+  EXPECT_CODE(find_range_from(store_, first_range_id, "z"), Code::corrupt);
+}
+
 TEST_F(RangeChange, AnOlderRecordNeverReplacesANewerOne) {
   const RangeHeader all = find("a");
   split("m", 2);

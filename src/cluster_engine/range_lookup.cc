@@ -10,9 +10,9 @@
 namespace trellis {
 namespace {
 
-// More steps than any chain of ranges has that is not a circle.
-constexpr unsigned hops_max = 1U << 24;
 constexpr unsigned restarts_max = 8;
+// Tombstones that are met on one way.
+constexpr unsigned forwards_max = 1'000;
 // Others insert into the range that a record is in, or it is split: what failed is done again.
 constexpr unsigned record_attempts_max = 8;
 
@@ -157,19 +157,26 @@ Result<RangeHeader> find_range_from(ObjectStore& store, RangeId hint, ByteView a
     return Error{Code::invalid, "no range holds address " + to_hex(address)};
   for (unsigned restart = 0; restart < restarts_max; ++restart) {
     RangeId id = restart == 0 ? hint : first_range_id;
-    for (unsigned hop = 0; hop < hops_max; ++hop) {
+    Bytes passed;  // where the range ended that is to the left
+    for (unsigned forwards = 0; forwards < forwards_max;) {
       Result<RangeHeader> header = read_header(store, "range.header", id);
       if (!header.has_value()) {
         if (header.error().code == Code::not_found && id != first_range_id) break;
         return header;
       }
       if (header->state == RangeState::building || address < header->start) break;
-      if (header->state == RangeState::gone)
+      if (header->state == RangeState::gone) {
         id = header->other;
-      else if (header->holds(address))
-        return header;
-      else
-        id = header->right;
+        passed.clear();
+        ++forwards;
+        continue;
+      }
+      if (header->holds(address)) return header;
+      if (header->end <= passed)
+        return Error{Code::corrupt, to_string(*header) + " is on the right of itself: run " +
+                                        "'trellis range verify'"};
+      id = header->right;
+      passed = header->end;
     }
   }
   return moving_error(address);

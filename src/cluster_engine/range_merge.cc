@@ -84,9 +84,13 @@ Status undo_merge(ObjectStore& store, RangeHeader range) {
   }
   const Result<RangeHeader> right = read_header(store, "unmerge.read", range.other);
   if (!right.has_value() && right.error().code != Code::not_found) return Error(right.error());
-  if (right.has_value() && right->state == RangeState::frozen && right->other == range.id)
+  if (right.has_value() && right->state == RangeState::frozen && right->other == range.id) {
+    // If this one is still the same after that was read, no other merge has frozen it anew.
+    TRY_ASSIGN(const RangeHeader now, read_header(store, "unmerge.read", range.id));
+    if (now != range) return Error{Code::conflict, to_string(now) + " goes on without us"};
     TRY(change_header(store, "unmerge.thaw", *right,
                       in_state(raised(*right), RangeState::live, {})));
+  }
   return change_header(store, "unmerge.clean", range, in_state(range, RangeState::live, {}),
                        remove_entries_from(range.end));
 }

@@ -92,7 +92,7 @@ void split_and_merge(FakeObjectStore& store, uint64_t seed, const std::atomic<bo
         if (home.split({*range, at}).has_value()) ++changes;
       } else if (range->end < "z") {
         const Result<RangeDescriptor> right = home.find(range->end);
-        if (right.has_value() && home.merge(*range, *right).has_value()) ++changes;
+        if (right.has_value() && home.merge(*range, *right, "random").has_value()) ++changes;
       }
       if (random.one_in(10)) discard(sweeper.sweep());
     }

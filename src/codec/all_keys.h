@@ -63,6 +63,7 @@ inline constexpr std::tuple all_keys{
     KeyEntry<KeyspaceTxnSafePointKey>{"system", "txn safe point of a keyspace"},
     KeyEntry<KeyspaceTokenKey>{"system", "token of a keyspace"},
     KeyEntry<SystemKey>{"system", "id generators and singletons"},
+    KeyEntry<RangeLogKey>{"system", "log of splits and merges"},
     KeyEntry<NodeStatusKey>{"system", "node status"},
     KeyEntry<SystemVersionKey>{"system", "migrations"},
     KeyEntry<TimeSeriesKey>{"system", "time series"},

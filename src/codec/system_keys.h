@@ -45,6 +45,16 @@ struct SystemKey {
   }
 };
 
+// | 04 | 'range-log/' | sequence u64 |
+struct RangeLogKey {
+  uint64_t sequence;
+  static constexpr std::string_view kind = "system.range_log";
+  static constexpr auto layout() {
+    return record(system_area, literal("table", "range-log/", "splits and merges", "/RangeLog"),
+                  field<BigEndian<8>>("sequence", &RangeLogKey::sequence, "of the entry"));
+  }
+};
+
 // | 04 | 'status-node-' | node uvarint |
 struct NodeStatusKey {
   NodeId node;

@@ -13,6 +13,7 @@
 #include "map/latches.h"
 #include "map/record_cache.h"
 #include "map/scan_leaves.h"
+#include "map/traffic.h"
 
 namespace trellis {
 namespace {
@@ -100,6 +101,7 @@ Status View::check_read(ByteView key) const {
 }
 
 Status View::check_scan(ByteView begin, ByteView end) const {
+  if (sampled_reads_ != nullptr) sampled_reads_->emplace_back(begin);
   if (check_scope_ && !scope_.allows_scan(begin, end)) return violation("scan", begin);
   const auto add = adds_.lower_bound(begin);
   if (add != adds_.end() && before_end(add->first, end)) return added_to(add->first);
@@ -108,6 +110,7 @@ Status View::check_scan(ByteView begin, ByteView end) const {
 
 Status View::get(ByteView key, Value& value) {
   TRY(check_read(key));
+  if (sampled_reads_ != nullptr) sampled_reads_->emplace_back(key);
   if (read_own(key, value)) return {};
   TRY(read_stored(key, value));
   return expect_value(key, value);
@@ -151,6 +154,8 @@ Status View::prefetch(std::span<const ByteView> keys) {
 Status View::multi_get(std::span<const ByteView> keys, std::span<Value> values) {
   ASSERT(keys.size() == values.size());
   for (const ByteView key : keys) TRY(check_read(key));
+  if (sampled_reads_ != nullptr)
+    sampled_reads_->insert(sampled_reads_->end(), keys.begin(), keys.end());
   TRY(read_stored(keys, values));
   // Own writes are few: it costs less to read over them than to leave them out of the batch.
   for (size_t i = 0; i < keys.size(); i++)
@@ -501,6 +506,18 @@ Status not_validated(const Status& outcome) {
   return error;
 }
 
+// Whether the observer is shown this transaction.
+bool is_sampled() {
+  thread_local uint32_t state = 0x9e3779b9;
+  thread_local uint32_t left = 1;
+  if (--left != 0) return false;
+  state ^= state << 13;  // xorshift: any gap, so that a client's rhythm is not met
+  state ^= state >> 17;
+  state ^= state << 5;
+  left = 1 + state % (2 * TrafficObserver::one_in - 1);
+  return true;
+}
+
 }  // namespace
 
 Transactor::Transactor(Engine& engine, Clock& clock, TransactOptions options)
@@ -509,6 +526,7 @@ Transactor::Transactor(Engine& engine, Clock& clock, TransactOptions options)
       way_(options.way.value_or(engine.shared() ? Way::expecting : Way::latched)),
       check_scope_(options.check_scope),
       seed_(options.seed),
+      observer_(options.observer),
       latches_(way_ == Way::latched ? std::make_unique<LatchTable>() : nullptr) {
   if (way_ == Way::latched && options.record_cache_bytes != 0) {
     const size_t leaf_bytes = options.record_cache_bytes / 4;
@@ -537,6 +555,9 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
   if (way_ == Way::latched) held.emplace(*latches_, scope);
 
   View view(engine_, caches_ ? &*caches_ : nullptr, scope, way_, check_scope_, durability);
+  std::vector<Bytes> sampled_reads;
+  const bool sampled = observer_ != nullptr && is_sampled();
+  if (sampled) view.sampled_reads_ = &sampled_reads;
   Status answer = fn(view);
   if (!view.violated_) return {std::move(view.violated_)};
 
@@ -562,6 +583,7 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
     }
   }
   held.reset();  // the order is fixed; the disk may take its time
+  if (sampled) observer_->sampled(sampled_reads, commit.writes);
   // An error is an answer too: what it was based on must not be taken back.
   if (durability == Durability::always)
     if (const Status durable = engine_.wait_durable(ticket); !durable)

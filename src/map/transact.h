@@ -35,6 +35,7 @@ namespace trellis {
 class LatchTable;
 class RecordCache;
 class ScanLeaves;
+class TrafficObserver;
 
 // How transactions are kept apart. Both give the same results; tests run both.
 enum class Way : uint8_t {
@@ -138,6 +139,7 @@ class View {
   size_t expected_bytes_ = 0;
   std::vector<Bytes> begun_;
   std::set<Bytes, std::less<>> ahead_;  // prefixes of what was committed ahead
+  std::vector<Bytes>* sampled_reads_ = nullptr;
   Status violated_;
 };
 
@@ -147,6 +149,7 @@ struct TransactOptions {
   uint64_t seed = 1;            // of the jitter between retries
   // Of records, a quarter of leaves; only where latches order transactions. 0: none.
   size_t record_cache_bytes = 0;
+  TrafficObserver* observer = nullptr;  // is shown some transactions; outlives the transactor
 };
 
 class Transactor {
@@ -176,6 +179,7 @@ class Transactor {
   const Way way_;
   const bool check_scope_;
   const uint64_t seed_;
+  TrafficObserver* const observer_;  // may be null
   std::unique_ptr<LatchTable> latches_;
   std::unique_ptr<RecordCache> records_;
   std::unique_ptr<ScanLeaves> leaves_;

@@ -20,6 +20,7 @@ struct SplitRequest {
   RangeDescriptor range;  // as the caller knows it
   ByteView at;            // an address inside of it: the start of the new range
   uint64_t sticky_until_ms = 0;
+  std::string_view reason = {};  // for people: the log of ranges says it
 };
 
 class RangeHome {
@@ -36,12 +37,14 @@ class RangeHome {
   virtual Result<std::pair<RangeDescriptor, RangeDescriptor>> split(
       const SplitRequest& request) = 0;
   // REQUIRES: left.end == right.start. Code::conflict as above.
-  virtual Result<RangeDescriptor> merge(const RangeDescriptor& left,
-                                        const RangeDescriptor& right) = 0;
+  virtual Result<RangeDescriptor> merge(const RangeDescriptor& left, const RangeDescriptor& right,
+                                        std::string_view reason) = 0;
 
   // Every stored entry of the range, by its plain key, once each, in no promised order. An entry
-  // that is written meanwhile may be seen or not.
-  virtual Status walk(const RangeDescriptor& range, ScanVisitor visit) = 0;
+  // that is written meanwhile may be seen or not. `between` is called now and then, outside of
+  // every read: it may take its time, and ends the walk with a stop.
+  virtual Status walk(const RangeDescriptor& range, ScanVisitor visit,
+                      FunctionRef<Visit()> between) = 0;
 };
 
 }  // namespace trellis

@@ -22,6 +22,8 @@
 
 namespace trellis {
 
+class EmbeddedRanges;
+
 struct RestOptions {
   enum class Auth : uint8_t {
     loopback,  // a caller on this machine needs no token, unless there is an admin token
@@ -39,6 +41,7 @@ struct RestContext {
   Raw& raw;
   Registry& metrics;
   Clock& clock;
+  EmbeddedRanges& ranges;
   RestOptions options = {};
 };
 

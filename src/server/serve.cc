@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "base/assert.h"
@@ -17,9 +18,11 @@
 #include "codec/store_values.h"
 #include "engine/memory_engine.h"
 #include "map/map_handle.h"
+#include "map/traffic.h"
 #include "net/ask_lines.h"
 #include "net/http_server.h"
 #include "net/stream_server.h"
+#include "range/embedded_ranges.h"
 #include "raw/raw.h"
 #include "redis/call.h"
 #include "redis/garbage.h"
@@ -233,6 +236,50 @@ void raise_open_files(size_t clients_max) {
              {{"open_files_max", limit.rlim_cur}, {"resp-clients-max", clients_max}});
 }
 
+// Tells the ranges what transactions do.
+class RangeTraffic final : public TrafficObserver {
+ public:
+  RangeAccounting& accounting() { return accounting_; }
+  void sampled(const std::vector<Bytes>& reads, const WriteSet& writes) override {
+    accounting_.sampled(reads, writes);
+  }
+
+ private:
+  RangeAccounting accounting_{TrafficObserver::one_in};
+};
+
+// Those whose data ranges keep apart, by id. Read again only after a change.
+class LivingKeyspaces {
+ public:
+  explicit LivingKeyspaces(Keyspaces& keyspaces) : keyspaces_(keyspaces) {}
+
+  Result<std::vector<KeyspaceId>> operator()() {
+    const std::lock_guard lock(mutex_);
+    TRY_ASSIGN(const uint64_t revision, keyspaces_.changes().revision());
+    if (known_ && revision == revision_) return living_;
+    std::vector<KeyspaceId> living;
+    std::optional<KeyspaceId> next = KeyspaceId{0};
+    while (next) {
+      constexpr size_t page_entries = 1'000;
+      TRY_ASSIGN(const Keyspaces::Page page, keyspaces_.list(*next, page_entries));
+      for (const Keyspace& keyspace : page.keyspaces)
+        if (keyspace.state != KeyspaceState::tombstone) living.push_back(keyspace.id);
+      next = page.next;
+    }
+    living_ = std::move(living);
+    revision_ = revision;
+    known_ = true;
+    return living_;
+  }
+
+ private:
+  Keyspaces& keyspaces_;
+  std::mutex mutex_;
+  bool known_ = false;
+  uint64_t revision_ = 0;
+  std::vector<KeyspaceId> living_;
+};
+
 // Everything that stands on one store, in the order in which it is built; it is taken down in the
 // opposite one.
 class Service {
@@ -240,7 +287,8 @@ class Service {
   Service(const Store& store, Clock& clock, const Settings& settings)
       : store_(store),
         clock_(clock),
-        transactor_(*store.engine, clock, {.record_cache_bytes = record_cache_bytes(settings)}),
+        transactor_(*store.engine, clock,
+                    {.record_cache_bytes = record_cache_bytes(settings), .observer = &traffic_}),
         map_{*store.engine, transactor_, clock, durability_of(settings.durability)} {}
 
   Status start(const Settings& settings, std::ostream& out) {
@@ -263,7 +311,9 @@ class Service {
     gc_->on_due([this] { collector_->wake(); });
     if (store_.rocksdb != nullptr) TRY(watch_engine(metrics_, *store_.rocksdb));
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
-    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, rest});
+    TRY(open_ranges(settings));
+    context_.emplace(
+        RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, *ranges_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(http_,
                HttpServer::start(std::move(router), http_options(settings, metrics_), clock_));
@@ -271,6 +321,7 @@ class Service {
                                           resp_options(settings), clock_));
     tell_settings(settings, resp_->ports().at(0), redis_->config());
     collector_->start();
+    ranges_->start();
     return {};
   }
 
@@ -291,11 +342,28 @@ class Service {
     resp_->stop();
     http_->stop();
     collector_->stop();
+    ranges_->stop();
   }
 
  private:
+  Status open_ranges(const Settings& settings) {
+    living_.emplace(*keyspaces_);
+    TRY_ASSIGN(ranges_,
+               EmbeddedRanges::open(
+                   *store_.engine, clock_, traffic_.accounting(),
+                   {.keeper = {.range_bytes_max = settings.range_bytes_max,
+                               .range_load_max = settings.range_load_max,
+                               .series = {.samples_kept_ms = settings.range_samples_retention_ms,
+                                          .averages_kept_ms = settings.range_averages_retention_ms},
+                               .version = TRELLIS_VERSION,
+                               .living = [this] { return (*living_)(); }},
+                    .durability = map_.durability}));
+    return watch_ranges(metrics_, *ranges_);
+  }
+
   const Store& store_;
   Clock& clock_;
+  RangeTraffic traffic_;
   Transactor transactor_;
   const MapHandle map_;
   Registry metrics_;
@@ -306,6 +374,8 @@ class Service {
   std::optional<RedisServer> redis_;
   std::optional<RedisGarbageOwner> redis_garbage_;
   std::optional<Collector> collector_;
+  std::optional<LivingKeyspaces> living_;
+  std::unique_ptr<EmbeddedRanges> ranges_;
   std::optional<RestContext> context_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<StreamServer> resp_;

@@ -60,4 +60,20 @@ Status watch_tenants(Registry& metrics, const Keyspaces& keyspaces, const Collec
         of(&T::purged_bytes)}});
 }
 
+Status watch_ranges(Registry& metrics, EmbeddedRanges& ranges) {
+  const auto of = [&ranges](auto member) {
+    return [&ranges, member] { return static_cast<double>(ranges.cache().figures().*member); };
+  };
+  using F = RangeCacheFigures;
+  return watch_all(
+      metrics,
+      {{"trellis_ranges", "Ranges of the map.",
+        [&ranges] { return static_cast<double>(ranges.keeper().accounting().ranges()); }},
+       {"trellis_range_cache_hits", "Lookups that needed no read.", of(&F::hits)},
+       {"trellis_range_cache_misses", "Lookups that asked the directory.", of(&F::misses)},
+       {"trellis_range_cache_stale_hops", "Lookups that found an old descriptor.",
+        of(&F::stale_hops)},
+       {"trellis_range_cache_bytes", "Memory of the cache of descriptors.", of(&F::bytes)}});
+}
+
 }  // namespace trellis

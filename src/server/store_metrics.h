@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/metrics.h"
+#include "range/embedded_ranges.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "tenant/collector.h"
 #include "tenant/keyspaces.h"
@@ -11,5 +12,6 @@ namespace trellis {
 // Everything must outlive the registry.
 Status watch_engine(Registry& metrics, const RocksdbEngine& engine);
 Status watch_tenants(Registry& metrics, const Keyspaces& keyspaces, const Collector& collector);
+Status watch_ranges(Registry& metrics, EmbeddedRanges& ranges);
 
 }  // namespace trellis

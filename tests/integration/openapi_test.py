@@ -6,7 +6,7 @@ import re
 import time
 import unittest
 
-from trellis_http import GC, KEYSPACES, ServerTest, encoded, json_lines
+from trellis_http import GC, KEYSPACES, ServerTest, encoded, eventually, json_lines
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 PRIMITIVES = {"string": str, "integer": int, "number": (int, float), "boolean": bool,
@@ -257,11 +257,37 @@ class Openapi(ServerTest):
             "getTop": [(200, {"?by": "keys", "?limit": 5}), (400, {"?by": "size"})],
             "getAudit": [(200, {"?since": 0, "?keyspace": name}), (400, {"?limit": 0}),
                          (422, {"?since": 2**60})],
+            **self.range_calls(),
             **self.raw_calls("", {}, {"X-Trellis-Keyspace": name}),
             **self.raw_calls("In", {"keyspace": name}, {}),
             "getHealth": [(200, {})], "getReady": [(200, {})], "getOpenapi": [(200, {})],
             "getMetrics": [(200, {}), (400, typo)],
         }.items()
+
+    def range_calls(self):
+        key, typo = "720000007a7a", {"?typo": "1"}
+        job = {"job": self.api.post("/v1/ranges/jobs", {"kind": "recount"}).json["id"]}
+        eventually(lambda: self.api.get(f"/v1/ranges/jobs/{job['job']}").json["finished_at_ms"],
+                   "the job")
+        return {
+            "listRanges": [(200, {"?limit": 1, "?from": key}), (400, {"?from": "x"})],
+            "lookupRange": [(200, {"?key": key}), (400, {})],
+            "hotRanges": [(200, {}), (400, {"?limit": 0})],
+            "rangeHistory": [(200, {"?limit": 5, "?before": 1000}), (400, {"?before": "x"})],
+            "planRanges": [(200, {}), (400, typo)],
+            "splitRange": [(200, {}, {"key": key, "sticky_s": 60}), (400, {}, {"key": "zz"})],
+            "mergeRange": [(200, {}, {"key": key}), (400, {}, {})],
+            "setRangeKeeper": [(200, {}, {"paused": False}), (400, {}, {"paused": 1})],
+            "verifyRanges": [(200, {}), (400, typo)],
+            "rebuildRanges": [(200, {}), (400, typo)],
+            "listRangeJobs": [(200, {}), (400, typo)],
+            "getRangeJob": [(200, job), (404, {"job": 4711})],
+            "changeRangeJob": [(200, job, {"action": "cancel", "bytes_per_second": 1}),
+                               (400, job, {"action": "x"})],
+            "startRangeJob": [(202, {}, {"kind": "check", "threads": 1}),
+                              (400, {}, {"kind": "x"})],
+            "getRange": [(200, {"range": 1}), (404, {"range": 4711})],
+        }
 
     def raw_calls(self, suffix, whose, headers):
         """The paths there are twice: with the keyspace in front, and in a header."""

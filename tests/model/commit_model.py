@@ -23,6 +23,7 @@ class Transaction(NamedTuple):
     writes: tuple = ()  # (key, PUT or DELETE)
     scans: frozenset = frozenset()  # an interval: the keys that may be in it
     clears: frozenset = frozenset()  # an interval, emptied by one operation on one range
+    instant: bool = False  # all of it happens between two steps of others
 
     def written(self):
         return frozenset(key for key, _ in self.writes)
@@ -43,7 +44,8 @@ class State(NamedTuple):
     mover: str  # how far the split, then the merge, of range 0 is
     phase: tuple  # by transaction: (name, the keys that are done)
     seen: tuple  # by transaction: by key: the version that it read, None: it did not
-    counter: tuple  # by transaction: by key of a scan: the structure counter of its range
+    counter: tuple  # by transaction: by key that was scanned, or only read and not there: the
+    #                 structure counter of its range; None: not noted
     last_prepare: tuple  # by transaction: the counter p that a clear saw
     record: tuple  # by transaction: what stands in the log
     log: tuple  # by transaction: of its server's log: live, fenced, looked, gone
@@ -178,10 +180,24 @@ class CommitModel:
 
     # --- one transaction ---
 
+    def happen_at_once(self, s, t, transaction):
+        if any(self.intent(s, key) is not None for key in self.keys):
+            return
+        seen = tuple(version(self.history(s, key)) for key in self.keys)
+        s = s._replace(seen=put(s.seen, t, seen))
+        for key, kind in transaction.writes:
+            if self.changes_structure(s, key, kind):
+                s = self.count(s, key, structure=(t, "at once"))
+            s = self.apply(s, t, key)
+        yield f"T{t} happens", self.answer(self.go(s, t, "end"), t, COMMITTED)
+
     def read_steps(self, s, t, transaction, done):
         if s.after[t] is None:
             answered = frozenset(o for o, told in enumerate(s.answer) if told == COMMITTED)
             s = s._replace(after=put(s.after, t, answered))
+        if transaction.instant:
+            yield from self.happen_at_once(s, t, transaction)
+            return
         todo = transaction.looked_at() - done
         if not todo:
             one = len(self.by_range(s, transaction.looked_at())) == 1
@@ -203,8 +219,10 @@ class CommitModel:
                 return
         seen, counter = s.seen[t], s.counter[t]
         for key in keys:
-            seen = put(seen, self.index[key], version(self.history(s, key)))
-            if scan:
+            now = version(self.history(s, key))
+            seen = put(seen, self.index[key], now)
+            absent = now == ABSENT and key not in self.transactions[t].written()
+            if scan or (absent and "absence is validated as absence" not in self.weak):
                 counter = put(counter, self.index[key], self.structure(s, key))
         s = s._replace(seen=put(s.seen, t, seen), counter=put(s.counter, t, counter))
         if scan:
@@ -225,7 +243,9 @@ class CommitModel:
         return self.intent(s, key) in (None, t) or "validates past intents" in self.weak
 
     def same_structure(self, s, t, key):
-        return self.structure(s, key) == s.counter[t][self.index[key]]
+        """A key that comes and goes between two looks leaves no version; only the counter tells."""
+        noted = s.counter[t][self.index[key]]
+        return noted is None or self.structure(s, key) == noted
 
     def commit_in_one_steps(self, s, t, transaction, _):
         """Everything is in one range: one operation, with all guards."""
@@ -270,19 +290,19 @@ class CommitModel:
                     self.sent(s, t, ("prepare", tuple(keys))), t, "abort")
             if self.doubled:
                 following = self.sent(following, t, ("prepare", tuple(keys)))
-            if self.may_prepare(s, t, transaction, keys):
+            if self.may_prepare(s, t, keys):
                 yield f"T{t} prepares {keys}", self.prepare(following, t, transaction, keys)
             else:
                 yield f"T{t} cannot prepare {keys}", self.go(s, t, "abort")
 
-    def scanned_with(self, s, transaction, key):
-        return [other for other in transaction.scans
-                if self.where(s, other) == self.where(s, key)]
+    def noted_with(self, s, t, key):
+        return [other for other in self.keys if s.counter[t][self.index[other]] is not None
+                and self.where(s, other) == self.where(s, key)]
 
-    def may_prepare(self, s, t, transaction, keys):
+    def may_prepare(self, s, t, keys):
         return (all(self.unchanged(s, t, key) and self.intent(s, key) is None for key in keys)
                 and all(self.same_structure(s, t, key)
-                        for key in self.scanned_with(s, transaction, keys[0])))
+                        for key in self.noted_with(s, t, keys[0])))
 
     def prepare(self, s, t, transaction, keys):
         kinds = dict(transaction.writes)
@@ -292,7 +312,7 @@ class CommitModel:
                 s = self.count(s, keys[0], structure=mine)
                 # What it scanned here is as it was if the counter stays its own.
                 counter = s.counter[t]
-                for key in self.scanned_with(s, transaction, keys[0]):
+                for key in self.noted_with(s, t, keys[0]):
                     counter = put(counter, self.index[key], mine)
                 s = s._replace(counter=put(s.counter, t, counter))
         if "a prepare is not counted" not in self.weak:
@@ -318,8 +338,7 @@ class CommitModel:
                 continue
             good = all(self.unchanged(s, t, key) for key in keys
                        if key not in transaction.written())
-            good = good and all(self.same_structure(s, t, key) for key in keys
-                                if key in transaction.scans)
+            good = good and all(self.same_structure(s, t, key) for key in keys)
             following = ("validate", done | frozenset(keys)) if good else ("abort", frozenset())
             yield f"T{t} validates {keys}: {good}", self.go(s, t, *following)
 
@@ -364,7 +383,7 @@ class CommitModel:
             keys = operation[1]
             if len(self.by_range(s, keys)) > 1 or any(not self.may_write(s, k) for k in keys):
                 continue
-            if self.may_prepare(s, t, self.transactions[t], keys):
+            if self.may_prepare(s, t, keys):
                 yield f"late {operation} of T{t}", self.prepare(
                     arrived, t, self.transactions[t], keys)
 
@@ -561,9 +580,9 @@ class CommitModel:
                    if earlier in place)
 
 
-def transaction(reads="", writes="", deletes="", scans="", clears=""):
+def transaction(reads="", writes="", deletes="", scans="", clears="", instant=False):
     kinds = [(key, PUT) for key in writes] + [(key, DELETE) for key in deletes]
-    return Transaction(frozenset(reads), tuple(kinds), frozenset(scans), frozenset(clears))
+    return Transaction(frozenset(reads), tuple(kinds), frozenset(scans), frozenset(clears), instant)
 
 
 # Two that each read what the other writes; both read and write both; three.
@@ -588,10 +607,12 @@ def run(report):
 def run_commit(report):
     for name, transactions in (("write skew", SKEW), ("two that read and write both", BOTH),
                                ("three", THREE)):
-        report.holds("commit: " + name, CommitModel(transactions, ("x", "y"), helpers=2))
+        report.holds("commit: " + name,
+                     CommitModel(transactions, ("x", "y"), helpers=2, present="xy"))
     for weak in ("does not validate", "validates before it locks", "validates past intents",
                  "helpers abort without a record", "records of aborts are collected"):
-        report.breaks("commit: " + weak, CommitModel(SKEW, ("x", "y"), [weak], helpers=2))
+        report.breaks("commit: " + weak,
+                      CommitModel(SKEW, ("x", "y"), [weak], helpers=2, present="xy"))
 
 
 def run_real_time(report):
@@ -611,6 +632,14 @@ def run_scans(report):
     report.breaks("scans: of written ranges are not validated",
                   CommitModel(PHANTOM_BESIDE, ranges,
                               ["scans of written ranges are not validated"]))
+    # Exactly one of x and y is there at any time.
+    moves = [transaction(reads="xy"), transaction(writes="x", deletes="y", instant=True),
+             transaction(writes="y", deletes="x", instant=True),
+             transaction(writes="x", deletes="y", instant=True)]
+    for weak in ((), ("absence is validated as absence",)):
+        model = CommitModel(moves, ("x", "y"), weak, present="y", crashes=False, helpers=0)
+        (report.breaks if weak else report.holds)(
+            "scans: " + (weak[0] if weak else "keys that come and go"), model)
     cleared = [transaction(reads="x", writes="xy"), transaction(clears="x")]
     report.holds("scans: a range is emptied under a prepare",
                  CommitModel(cleared, ("x", "y"), present="x"))

@@ -7,9 +7,10 @@ that may be stale. Whatever happens, what can be read is the number of acknowled
 from typing import NamedTuple
 
 LIVE, SPLIT, BUILDING = "live", "split", "building"
-MERGE, FROZEN, GONE = "merge", "frozen", "gone"
+MERGE, UNMERGE, FROZEN, GONE = "merge", "unmerge", "frozen", "gone"
 WRITES_MAX = 2
 HELPS_MAX = 2
+MERGES_MAX = 2
 
 
 class Object(NamedTuple):
@@ -34,6 +35,8 @@ class State(NamedTuple):
     changer: tuple  # who splits or merges: (step, generation of left, what it read)
     writer: Writer
     helps: int
+    helpers: tuple = ()  # what each is about to do
+    begun: int = 1  # merges
 
 
 DEAD = ("dead", 0, None)
@@ -160,11 +163,11 @@ class SplitModel(ChangeModel):
 
 
 class MergeModel(ChangeModel):
-    """L [s, m) takes over R [m, e), where the key is."""
+    """L [s, m) takes over R [m, e), where the key is; if that is given up, somebody tries again."""
 
     def start(self):
         return State(Object(1, LIVE, False, None), Object(1, LIVE, True, 0), "right",
-                     ("mark", 1, None), Writer(), 0)
+                     ("mark", 1, 1), Writer(), 0, helpers=(("idle",), ("idle",)))
 
     def authority(self, s):
         return s.left if s.left.holds_key else s.right
@@ -179,24 +182,29 @@ class MergeModel(ChangeModel):
         return target.state != FROZEN
 
     def changer_steps(self, s):
+        """What it read of R: first its generation, then its value."""
         step, generation, read = s.changer
         left, right = s.left, s.right
+        if s.begun < MERGES_MAX and left.state == LIVE and right.state == LIVE:
+            if not left.holds_key and step != "mark":
+                yield "somebody tries again", s._replace(
+                    changer=("mark", left.generation, right.generation), begun=s.begun + 1)
         if step == "mark":
             if left.generation == generation:
                 yield "L: merge", s._replace(
                     left=left._replace(generation=generation + 1, state=MERGE),
-                    changer=("freeze", generation + 1, right.generation))
+                    changer=("freeze", generation + 1, read))
         elif step == "freeze":
             if "R is not frozen" in self.weak:
                 yield "R stays as it is", s._replace(changer=("read", generation, None))
-            elif right.generation == read and right.state == LIVE:
+            elif right.generation == read:
                 yield "R: frozen", s._replace(
                     right=right._replace(generation=read + 1, state=FROZEN),
                     changer=("read", generation, None))
         elif step == "read":
             yield "R is read", s._replace(changer=("copy", generation, right.value))
         elif step == "copy":
-            if left.generation == generation or "copies are not guarded" in self.weak:
+            if left.generation == generation:
                 yield "L is written", s._replace(
                     left=left._replace(value=read), changer=("commit", generation, None))
         elif step == "commit":
@@ -205,29 +213,47 @@ class MergeModel(ChangeModel):
                 yield "L: ends at e", s._replace(
                     left=Object(newest, LIVE, True, left.value), changer=("empty", newest, None))
         elif step == "empty":
-            yield "R: gone", s._replace(
-                right=right._replace(generation=right.generation + 1, state=GONE, value=None),
-                directory="left", changer=("done", 0, None))
+            yield "R: gone", self.emptied(s)._replace(changer=("done", 0, None))
+
+    @staticmethod
+    def emptied(s):
+        right = s.right._replace(generation=s.right.generation + 1, state=GONE, value=None)
+        return s._replace(right=right, directory="left")
 
     def helper_steps(self, s):
+        if s.left.holds_key and s.right.state == FROZEN:
+            yield "helper empties R", self.emptied(s)
+        for h, helper in enumerate(s.helpers):
+            for name, following, then in self.undo_steps(s, *helper):
+                yield f"helper {h} {name}", following._replace(
+                    helpers=s.helpers[:h] + (then,) + s.helpers[h + 1:])
+
+    def undo_steps(self, s, step, generation=0, right_generation=0):
+        """(name, the state after it, what the helper does next)"""
         left, right = s.left, s.right
         thawed = right._replace(generation=right.generation + 1, state=LIVE)
-        if left.state == MERGE and s.helps < HELPS_MAX:
+        same = left.generation == generation and left.state == UNMERGE
+        if step == "idle" and left.state == UNMERGE:
+            yield "joins", s, ("read", left.generation)
+        elif step == "idle" and left.state == MERGE and s.helps < HELPS_MAX:
             if "R is thawed before L is raised" in self.weak and right.state == FROZEN:
-                yield "helper thaws R first", s._replace(right=thawed)
-            else:
-                yield "helper raises L", s._replace(
-                    left=left._replace(generation=left.generation + 1, state=LIVE),
-                    helps=s.helps + 1)
-        if left.state == LIVE and not left.holds_key:
-            if right.state == FROZEN:
-                yield "helper thaws R", s._replace(right=thawed)
-            elif left.value is not None:
-                yield "helper removes the copy", s._replace(left=left._replace(value=None))
-        if left.holds_key and right.state == FROZEN:
-            yield "helper empties R", s._replace(
-                right=right._replace(generation=right.generation + 1, state=GONE, value=None),
-                directory="left")
+                yield "thaws R first", s._replace(right=thawed), ("idle",)
+            raised = left._replace(generation=left.generation + 1, state=UNMERGE)
+            yield ("raises L", s._replace(left=raised, helps=s.helps + 1),
+                   ("read", raised.generation))
+        elif step == "read":
+            frozen = right.state == FROZEN
+            yield "reads R", s, (("look" if frozen else "clean"), generation, right.generation)
+        elif step == "look":
+            going_on = same or "L is not looked at again" in self.weak
+            yield ("looks at L again", s,
+                   ("thaw", generation, right_generation) if going_on else ("idle",))
+        elif step == "thaw":
+            done = right.generation == right_generation
+            yield "thaws R", s._replace(right=thawed) if done else s, ("clean", generation, 0)
+        elif step == "clean":
+            cleaned = s._replace(left=left._replace(state=LIVE, value=None)) if same else s
+            yield "removes the copy", cleaned, ("idle",)
 
 
 def run(report):
@@ -237,5 +263,5 @@ def run(report):
         report.breaks("split: " + weakening, SplitModel(weakening))
     report.holds("merge, with crashes and helpers", MergeModel())
     for weakening in ("the commit is not guarded", "R is not frozen",
-                      "R is thawed before L is raised"):
+                      "R is thawed before L is raised", "L is not looked at again"):
         report.breaks("merge: " + weakening, MergeModel(weakening))

@@ -16,6 +16,7 @@
 #include "net/ascii.h"
 #include "net/router.h"
 #include "net/url.h"
+#include "range/embedded_ranges.h"
 #include "rest/rest.h"
 #include "support/expect_ok.h"
 #include "support/recording_engine.h"
@@ -73,8 +74,11 @@ class RestFixture : public testing::Test {
     keyspaces_ = std::move(*opened);
     tokens_ = std::make_unique<Tokens>(map_, keyspaces_->changes());
     gc_ = std::make_unique<Gc>(map_, keyspaces_->changes());
+    auto ranges = EmbeddedRanges::open(map_.engine, clock_, accounting_, {});
+    ASSERT_OK(ranges);
+    ranges_ = std::move(*ranges);
     context_ = std::make_unique<RestContext>(
-        RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, {}});
+        RestContext{*keyspaces_, *tokens_, *gc_, raw_, metrics_, clock_, *ranges_, {}});
     auto router = Router::make(make_routes(*context_));
     ASSERT_OK(router);
     router_ = std::make_unique<Router>(std::move(*router));
@@ -194,6 +198,8 @@ class RestFixture : public testing::Test {
   std::unique_ptr<Keyspaces> keyspaces_;
   std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<Gc> gc_;
+  RangeAccounting accounting_{1};
+  std::unique_ptr<EmbeddedRanges> ranges_;
   std::unique_ptr<RestContext> context_;
   std::unique_ptr<Router> router_;
   std::string authorization_;

@@ -1,0 +1,224 @@
+#include "range/embedded_home.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codec/local_keys.h"
+#include "range/address_walk.h"
+#include "range/directory.h"
+#include "range/split_place.h"
+
+namespace trellis {
+namespace {
+
+// What is local to a key: descriptors, and what else may be recorded there.
+constexpr ByteView local_begin = "\x01k";
+constexpr ByteView local_end = "\x01l";
+constexpr ByteView descriptor_suffix = "rdsc";
+
+Bytes descriptor_key(ByteView start) { return encode(RangeDescriptorKey{start}); }
+
+Error not_as_known(const RangeDescriptor& range) {
+  return {Code::conflict,
+          fmt::format("{} is not what it was any more: look it up again", to_string(range))};
+}
+
+// Decodes a record at its key, if it is a descriptor; they must agree.
+Result<std::optional<RangeDescriptor>> descriptor_at(ByteView key, ByteView value) {
+  Bytes scratch;
+  const auto decoded = decode<RangeDescriptorKey>(key, scratch);
+  if (!decoded) return std::optional<RangeDescriptor>();
+  auto range = decode_descriptor(value);
+  if (!range) return with_context(fmt::format("range at {}", to_hex(decoded->key)), range.error());
+  if (range->start != decoded->key)
+    return Error{Code::corrupt,
+                 fmt::format("{} is stored as if it began at {}: run trellis range verify",
+                             to_string(*range), to_hex(decoded->key))};
+  return std::optional<RangeDescriptor>(std::move(*range));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EmbeddedHome>> EmbeddedHome::open(Engine& engine, Clock& clock,
+                                                         Options options) {
+  std::unique_ptr<EmbeddedHome> home(new EmbeddedHome(engine, clock, std::move(options)));
+  // A disk that is full must not keep a store from being read: its ranges are made at a later
+  // start.
+  if (Status made = home->bootstrap(); !made && made.error().code != Code::no_space)
+    return std::move(made).error();
+  return home;
+}
+
+Status EmbeddedHome::bootstrap() {
+  bool has_any = false;
+  TRY(for_each([&](const RangeDescriptor&) {
+    has_any = true;
+    return Visit::stop;
+  }));
+  if (has_any) return {};
+  const RangeDescriptor first = bootstrap_range();
+  Commit commit;
+  commit.expectations.push_back({.begin = descriptor_key(first.start), .end = {}, .seen = {}});
+  TRY(log_.append(commit, {.sequence = 0,
+                           .time_ms = clock_.unix_ms(),
+                           .action = "bootstrap",
+                           .reason = "a new map is one range",
+                           .left = first,
+                           .right = {}}));
+  return replace(commit, {}, {&first, 1});
+}
+
+Status EmbeddedHome::for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) {
+  return for_each_from({}, visit);
+}
+
+Status EmbeddedHome::for_each_from(ByteView address,
+                                   FunctionRef<Visit(const RangeDescriptor&)> visit) {
+  Bytes begin(local_begin);
+  if (!address.empty()) {
+    TRY_ASSIGN(const RangeDescriptor first, find(address));
+    begin = descriptor_key(first.start);
+  }
+  bool stopped = false;
+  while (!stopped) {
+    // Collected first: a visitor may ask for more, and a scan lets nobody call the engine.
+    std::vector<RangeDescriptor> ranges;
+    Status decoded;
+    const auto collect = [&](ByteView key, ByteView value) {
+      auto range = descriptor_at(key, value);
+      if (!range) {
+        decoded = std::move(range).error();
+        return Visit::stop;
+      }
+      if (*range) ranges.push_back(std::move(**range));
+      return Visit::go_on;
+    };
+    constexpr size_t page_entries = 1'000;
+    TRY_ASSIGN(
+        ScanPage page,
+        engine_.scan({.begin = begin, .end = local_end, .entries_max = page_entries}, collect));
+    for (const RangeDescriptor& range : ranges)
+      if (stopped = visit(range) == Visit::stop; stopped) break;
+    TRY(decoded);
+    if (!page.resume) break;
+    begin = std::move(*page.resume);
+  }
+  return {};
+}
+
+Result<RangeDescriptor> EmbeddedHome::find(ByteView address) {
+  std::optional<RangeDescriptor> found;
+  Status decoded;
+  const auto visit = [&](ByteView key, ByteView value) {
+    auto range = descriptor_at(key, value);
+    if (range)
+      found = std::move(*range);
+    else
+      decoded = std::move(range).error();
+    return found || !decoded ? Visit::stop : Visit::go_on;
+  };
+  Bytes end = successor(descriptor_key(address));
+  while (!found) {
+    TRY_ASSIGN(
+        ScanPage page,
+        engine_.scan({.begin = local_begin, .end = end, .reverse = true, .entries_max = 4}, visit));
+    TRY(decoded);
+    if (!page.resume) break;
+    end = std::move(*page.resume);
+  }
+  if (!found || !found->holds(address))
+    return Error{Code::corrupt,
+                 fmt::format("no range holds {}: run trellis range verify", to_hex(address))};
+  return std::move(*found);
+}
+
+Status EmbeddedHome::expect_descriptor(Commit& commit, const RangeDescriptor& range) {
+  const Bytes key = descriptor_key(range.start);
+  Value value;
+  TRY(engine_.get(key, value));
+  if (!value.found()) return not_as_known(range);
+  TRY_ASSIGN(const RangeDescriptor stored, decode_descriptor(value.bytes()));
+  if (stored != range) return not_as_known(range);
+  commit.expectations.push_back({.begin = key, .end = {}, .seen = engine_.evidence(value)});
+  return {};
+}
+
+Status EmbeddedHome::replace(Commit& commit, std::span<const RangeDescriptor> before,
+                             std::span<const RangeDescriptor> after) {
+  for (const RangeDescriptor& range : before) commit.writes.remove(descriptor_key(range.start));
+  for (const RangeDescriptor& range : after)
+    commit.writes.put(descriptor_key(range.start), encode_descriptor(range));
+  TRY(append_directory_writes(commit.writes, before, after));
+  commit.durability = options_.durability;
+  return trellis::commit(engine_, commit);
+}
+
+Result<std::pair<RangeDescriptor, RangeDescriptor>> EmbeddedHome::split(
+    const SplitRequest& request) {
+  RangeDescriptor left = request.range;
+  if (request.at <= left.start || request.at >= left.end)
+    return Error{Code::invalid, fmt::format("{} does not lie inside of {}: give an address "
+                                            "between its bounds",
+                                            to_hex(request.at), to_string(left))};
+  TRY(check_range_start(request.at));
+  const std::lock_guard lock(changing_);
+  Commit commit;
+  TRY(expect_descriptor(commit, request.range));
+  left.generation++;
+  RangeDescriptor right = left;
+  TRY_ASSIGN(right.id, options_.next_id());
+  left.end = right.start = request.at;
+  right.sticky_until_ms = request.sticky_until_ms;
+  commit.expectations.push_back({.begin = descriptor_key(right.start), .end = {}, .seen = {}});
+  TRY(log_.append(commit, {.sequence = 0,
+                           .time_ms = clock_.unix_ms(),
+                           .action = "split",
+                           .reason = std::string(request.reason),
+                           .left = left,
+                           .right = right}));
+  const RangeDescriptor after[] = {left, right};
+  TRY(replace(commit, {&request.range, 1}, after));
+  return std::pair(std::move(left), std::move(right));
+}
+
+Result<RangeDescriptor> EmbeddedHome::merge(const RangeDescriptor& left,
+                                            const RangeDescriptor& right, std::string_view reason) {
+  if (left.end != right.start)
+    return Error{Code::invalid,
+                 fmt::format("{} and {} are no neighbours", to_string(left), to_string(right))};
+  const std::lock_guard lock(changing_);
+  Commit commit;
+  TRY(expect_descriptor(commit, left));
+  TRY(expect_descriptor(commit, right));
+  RangeDescriptor whole = left;
+  whole.end = right.end;
+  whole.generation = std::max(left.generation, right.generation) + 1;
+  whole.sticky_until_ms = 0;
+  TRY(log_.append(commit, {.sequence = 0,
+                           .time_ms = clock_.unix_ms(),
+                           .action = "merge",
+                           .reason = std::string(reason),
+                           .left = whole,
+                           .right = right}));
+  const RangeDescriptor before[] = {left, right};
+  TRY(replace(commit, before, {&whole, 1}));
+  return whole;
+}
+
+Status EmbeddedHome::walk(const RangeDescriptor& range, ScanVisitor visit,
+                          FunctionRef<Visit()> between) {
+  AddressWalk walk(engine_, range.start, range.end);
+  bool stopped = false;
+  const auto look = [&](ByteView key, ByteView value) {
+    stopped = visit(key, value) == Visit::stop;
+    return stopped ? Visit::stop : Visit::go_on;
+  };
+  while (!walk.done() && !stopped) {
+    TRY(walk.next(look));
+    stopped = stopped || between() == Visit::stop;
+  }
+  return {};
+}
+
+}  // namespace trellis

@@ -1,0 +1,58 @@
+// The ranges of a store of plain keys: records beside the data that they are about.
+//
+//   01 'k' start 'rdsc'  ->  descriptor: the authority (codec/local_keys.h)
+//   02<end>, 03<end>     ->  the directory, the same descriptor again (range/directory.h)
+//   04 'range-log/' n    ->  what was done, and why (range/range_log.h)
+//
+// A split or merge is one commit of all of them, which conflicts if anything was not as it was
+// read. No data moves.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "base/clock.h"
+#include "range/range_home.h"
+#include "range/range_log.h"
+
+namespace trellis {
+
+class EmbeddedHome final : public RangeHome {
+ public:
+  struct Options {
+    std::function<Result<RangeId>()> next_id;  // ids that no range has or had
+    Durability durability = Durability::everysec;
+  };
+  // Makes the first range if there is none.
+  static Result<std::unique_ptr<EmbeddedHome>> open(Engine& engine, Clock& clock, Options options);
+
+  Result<RangeDescriptor> find(ByteView address) override;
+  Status for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) override;
+  Result<std::pair<RangeDescriptor, RangeDescriptor>> split(const SplitRequest& request) override;
+  Result<RangeDescriptor> merge(const RangeDescriptor& left, const RangeDescriptor& right,
+                                std::string_view reason) override;
+  Status walk(const RangeDescriptor& range, ScanVisitor visit,
+              FunctionRef<Visit()> between) override;
+
+  // From the range that holds the address on.
+  Status for_each_from(ByteView address, FunctionRef<Visit(const RangeDescriptor&)> visit);
+  const RangeLog& log() const { return log_; }
+
+ private:
+  EmbeddedHome(Engine& engine, Clock& clock, Options options)
+      : engine_(engine), clock_(clock), options_(std::move(options)), log_(engine) {}
+
+  Status bootstrap();
+  Status expect_descriptor(Commit& commit, const RangeDescriptor& range);
+  Status replace(Commit& commit, std::span<const RangeDescriptor> before,
+                 std::span<const RangeDescriptor> after);
+
+  Engine& engine_;
+  Clock& clock_;
+  const Options options_;
+  std::mutex changing_;  // one at a time; readers need none
+  RangeLog log_;
+};
+
+}  // namespace trellis

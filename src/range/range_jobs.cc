@@ -1,0 +1,260 @@
+#include "range/range_jobs.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <thread>
+
+#include "range/pace.h"
+
+namespace trellis {
+namespace {
+
+constexpr size_t jobs_kept = 20;
+constexpr size_t findings_max = 1'000;
+constexpr unsigned threads_max = 16;
+
+}  // namespace
+
+void RangeSum::add(ByteView key, ByteView value) {
+  entries++;
+  bytes += key.size() + value.size();
+  const XXH128_hash_t of_key = XXH3_128bits(key.data(), key.size());
+  const XXH128_hash_t all = XXH3_128bits_withSeed(value.data(), value.size(), of_key.low64);
+  hash += (static_cast<unsigned __int128>(all.high64 ^ of_key.high64) << 64) + all.low64;
+}
+
+std::string to_hex(const RangeSum& sum) {
+  return fmt::format("{:016x}{:016x}", static_cast<uint64_t>(sum.hash >> 64),
+                     static_cast<uint64_t>(sum.hash));
+}
+
+std::string_view to_string(RangeJobKind kind) {
+  return kind == RangeJobKind::recount ? "recount" : "check";
+}
+
+std::string_view to_string(RangeJobState state) {
+  switch (state) {
+    case RangeJobState::running: return "running";
+    case RangeJobState::paused: return "paused";
+    case RangeJobState::done: return "done";
+    case RangeJobState::canceled: return "canceled";
+    case RangeJobState::failed: return "failed";
+  }
+  return "";
+}
+
+class RangeJobs::Job {
+ public:
+  Job(uint64_t id, const RangeJobRequest& request, RangeHome& home, Clock& clock,
+      const Hooks& hooks)
+      : home_(home), clock_(clock), hooks_(hooks), pace_(clock, request.bytes_per_s) {
+    status_.id = id;
+    status_.request = request;
+    status_.started_ms = clock.unix_ms();
+    status_.bytes_total = hooks.bytes_total();
+  }
+  ~Job() {
+    cancel();
+    for (std::thread& thread : threads_)
+      if (thread.joinable()) thread.join();
+  }
+
+  Status start() {
+    TRY(home_.for_each([&](const RangeDescriptor& range) {
+      ranges_.push_back(range);
+      return Visit::go_on;
+    }));
+    status_.ranges_total = ranges_.size();
+    running_ = std::clamp(status_.request.threads, 1u, threads_max);
+    for (unsigned i = 0, count = running_; i < count; i++) threads_.emplace_back([this] { run(); });
+    return {};
+  }
+
+  RangeJobStatus status() const {
+    const std::lock_guard lock(mutex_);
+    RangeJobStatus status = status_;
+    status.bytes_done = bytes_done_;
+    status.request.bytes_per_s = pace_.limit();
+    return status;
+  }
+  bool has_ended() const {
+    const std::lock_guard lock(mutex_);
+    return status_.finished_ms != 0;
+  }
+  void set_limit(uint64_t bytes_per_s) { pace_.set_limit(bytes_per_s); }
+  void set_paused(bool paused) {
+    const std::lock_guard lock(mutex_);
+    if (status_.finished_ms != 0) return;
+    status_.state = paused ? RangeJobState::paused : RangeJobState::running;
+    paused_ = paused;
+    changed_.notify_all();
+  }
+  void cancel() {
+    const std::lock_guard lock(mutex_);
+    canceled_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void run() {
+    while (const RangeDescriptor* const range = next()) {
+      if (Status done = work(*range); !done) fail(done.error());
+    }
+    const std::lock_guard lock(mutex_);
+    if (--running_ != 0) return;
+    const bool whole = status_.ranges_done == status_.ranges_total;
+    status_.state = !status_.error.empty() ? RangeJobState::failed
+                    : whole                ? RangeJobState::done
+                                           : RangeJobState::canceled;
+    status_.finished_ms = clock_.unix_ms();
+  }
+
+  const RangeDescriptor* next() {
+    const std::lock_guard lock(mutex_);
+    return canceled_ || next_ == ranges_.size() ? nullptr : &ranges_[next_++];
+  }
+
+  void fail(const Error& error) {
+    const std::lock_guard lock(mutex_);
+    if (status_.error.empty()) status_.error = to_string(error);
+    canceled_ = true;
+  }
+
+  // Between two pages: waits while paused and as the limit says.
+  Visit between(uint64_t bytes) {
+    pace_.passed(bytes, [&] { return canceled_.load(); });
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return canceled_ || !paused_; });
+    return canceled_ ? Visit::stop : Visit::go_on;
+  }
+
+  Result<RangeSum> walk(const RangeDescriptor& range, bool counts) {
+    RangeSum sum;
+    uint64_t paid_bytes = 0;
+    const auto visit = [&](ByteView key, ByteView value) {
+      sum.add(key, value);
+      return Visit::go_on;
+    };
+    const auto pause = [&] {
+      const uint64_t bytes = sum.bytes - paid_bytes;
+      paid_bytes = sum.bytes;
+      if (counts) bytes_done_ += bytes;
+      return between(bytes);
+    };
+    TRY(home_.walk(range, visit, pause));
+    return sum;
+  }
+
+  // Whether what is read twice is the same; written meanwhile it need not be, so it is tried again.
+  Result<bool> agrees(const RangeDescriptor& range, RangeSum last) {
+    for (int attempt = 0; attempt < 2 && !canceled_; attempt++) {
+      TRY_ASSIGN(const RangeSum again, walk(range, false));
+      if (again == last) return true;
+      last = again;
+    }
+    return canceled_.load();
+  }
+
+  Status work(const RangeDescriptor& range) {
+    TRY_ASSIGN(const RangeSum sum, walk(range, true));
+    bool agreed = true;
+    if (status_.request.kind == RangeJobKind::check) {
+      TRY_ASSIGN(agreed, agrees(range, sum));
+    }
+    if (canceled_) return {};
+    if (status_.request.kind == RangeJobKind::recount) hooks_.counted(range, sum);
+    const std::lock_guard lock(mutex_);
+    status_.ranges_done++;
+    status_.sum.entries += sum.entries;
+    status_.sum.bytes += sum.bytes;
+    status_.sum.hash += sum.hash;
+    if (!agreed && status_.findings.size() < findings_max)
+      status_.findings.push_back(
+          {range,
+           "three walks found three things: it is being written, or does not read the same"});
+    return {};
+  }
+
+  RangeHome& home_;
+  Clock& clock_;
+  const Hooks& hooks_;
+  Pace pace_;
+  std::vector<RangeDescriptor> ranges_;
+  std::vector<std::thread> threads_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t next_ = 0;
+  unsigned running_ = 0;
+  bool paused_ = false;
+  std::atomic<bool> canceled_{false};
+  std::atomic<uint64_t> bytes_done_{0};
+  RangeJobStatus status_;
+};
+
+RangeJobs::RangeJobs(RangeHome& home, Clock& clock, Hooks hooks)
+    : home_(home), clock_(clock), hooks_(std::move(hooks)) {}
+
+RangeJobs::~RangeJobs() { stop(); }
+
+void RangeJobs::stop() {
+  std::deque<std::shared_ptr<Job>> jobs;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs.swap(jobs_);
+  }
+}
+
+Result<RangeJobStatus> RangeJobs::start(const RangeJobRequest& request) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& job : jobs_)
+    if (!job->has_ended())
+      return Error{Code::busy,
+                   fmt::format("job {} is under way: wait for it, or cancel it", job->status().id)};
+  auto job = std::make_shared<Job>(++last_id_, request, home_, clock_, hooks_);
+  TRY(job->start());
+  jobs_.push_front(job);
+  if (jobs_.size() > jobs_kept) jobs_.pop_back();
+  return job->status();
+}
+
+std::vector<RangeJobStatus> RangeJobs::list() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<RangeJobStatus> all;
+  for (const auto& job : jobs_) all.push_back(job->status());
+  return all;
+}
+
+Result<std::shared_ptr<RangeJobs::Job>> RangeJobs::job(uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& job : jobs_)
+    if (job->status().id == id) return job;
+  return Error{Code::not_found, fmt::format("there is no job {}: the list of jobs has them", id)};
+}
+
+Result<RangeJobStatus> RangeJobs::find(uint64_t id) const {
+  TRY_ASSIGN(const auto found, job(id));
+  return found->status();
+}
+
+Result<RangeJobStatus> RangeJobs::set_paused(uint64_t id, bool paused) {
+  TRY_ASSIGN(const auto found, job(id));
+  found->set_paused(paused);
+  return found->status();
+}
+
+Result<RangeJobStatus> RangeJobs::set_limit(uint64_t id, uint64_t bytes_per_s) {
+  TRY_ASSIGN(const auto found, job(id));
+  found->set_limit(bytes_per_s);
+  return found->status();
+}
+
+Result<RangeJobStatus> RangeJobs::cancel(uint64_t id) {
+  TRY_ASSIGN(const auto found, job(id));
+  found->cancel();
+  return found->status();
+}
+
+}  // namespace trellis

@@ -1,0 +1,42 @@
+// What became of the ranges, and why: one entry for each split and merge, in its own commit.
+//
+//   04 'range-log/' sequence  ->  | 01 | protobuf RangeEvent |
+//
+// An entry beyond entries_max takes the oldest away.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "range/descriptor.h"
+
+namespace trellis {
+
+struct RangeEvent {
+  uint64_t sequence = 0;
+  uint64_t time_ms = 0;
+  std::string action;  // "bootstrap", "split", "merge"
+  std::string reason;
+  RangeDescriptor left;  // of a split both sides as they are since; else the range that is there
+  std::optional<RangeDescriptor> right;
+};
+
+// One thread at a time appends; any reads.
+class RangeLog {
+ public:
+  explicit RangeLog(Engine& engine, uint64_t entries_max = 100'000)
+      : engine_(engine), entries_max_(entries_max) {}
+
+  // Makes the entry a part of the commit, which conflicts if somebody else appended meanwhile.
+  Status append(Commit& commit, const RangeEvent& event);
+  // The newest before the sequence (0: of all), newest first.
+  Result<std::vector<RangeEvent>> read(uint64_t before, size_t limit) const;
+
+ private:
+  Engine& engine_;
+  const uint64_t entries_max_;
+};
+
+}  // namespace trellis
