@@ -4,6 +4,8 @@
 
 #include <iostream>
 #include <numeric>
+#include <semaphore>
+#include <thread>
 
 #include "base/random.h"
 #include "support/commit_run.h"
@@ -60,6 +62,15 @@ class Interleaving : public testing::Test {
     for (size_t i = 0; i < keys.size(); i++)
       if (values[i].found()) state[places[i]] = Bytes(values[i].bytes());
     return state;
+  }
+  static std::vector<size_t> shuffled_places(Random& random) {
+    std::vector<size_t> places(std::size(key_names));
+    std::iota(places.begin(), places.end(), size_t{0});
+    for (size_t i = places.size(); i > 1; i--) std::swap(places[i - 1], places[random.below(i)]);
+    return places;
+  }
+  static void expect_whole(const State& state) {
+    EXPECT_TRUE(state == before_commit || state == after_commit) << testing::PrintToString(state);
   }
   void finish(CommitRun& run) {
     EXPECT_EQ(run.witness(), after_commit);
@@ -122,32 +133,75 @@ TEST_F(Interleaving, ASplitOrMergeInACommit) {
   }
 }
 
-// A reader that knows no range yet, in any order of keys, and a split or merge and a commit at
-// once.
+// A reader that knows no range yet, in any order of keys; a split or merge and a commit at once, of
+// which some ranges are resolved and others not.
 TEST_F(Interleaving, ASplitOrMergeAndACommitInARead) {
   Random random(1);
   for (const RangeStep step : range_steps) {
-    for (int order = 0; order < 10; order++) {
-      std::vector<size_t> places(std::size(key_names));
-      std::iota(places.begin(), places.end(), size_t{0});
-      for (size_t i = places.size(); i > 1; i--) std::swap(places[i - 1], places[random.below(i)]);
+    for (int order = 0; order < 12; order++) {
+      const std::vector<size_t> places = shuffled_places(random);
       bool reached = true;
       for (size_t at = 1; reached && !HasFailure(); at++) {
         SCOPED_TRACE(testing::Message() << static_cast<int>(step) << " operation " << at);
         CommitRun run({Reach::three_ranges, Meanwhile::nothing});
         FakeClock clock(0);
         CommitClient reader(run.objects(), clock);
+        if (const uint64_t dies_at = random.below(4); dies_at > 0)
+          run.committer().plan({"resolve", dies_at, FaultMode::crash_before});
         reached = false;
         at_operation(reader.store, at, [&] {
           reached = true;
-          EXPECT_OK(change(run.objects(), step));
+          if (random.one_in(2)) {
+            EXPECT_OK(change(run.objects(), step));
+          }
           EXPECT_OK(run.commit());
         });
-        const State state = read_in_order(*reader.engine, places);
-        EXPECT_TRUE(state == before_commit || state == after_commit)
-            << testing::PrintToString(state);
+        expect_whole(read_in_order(*reader.engine, places));
         reader.store.before_each({});
         if (!reached) {
+          EXPECT_OK(run.commit());
+        }
+        finish(run);
+      }
+    }
+  }
+}
+
+// The same, with a split or merge that stands still when the read begins, and goes on in it.
+TEST_F(Interleaving, AReadOverASplitOrMerge) {
+  Random random(2);
+  for (const RangeStep step : range_steps) {
+    const size_t operations = operations_of(step);
+    for (size_t stop = 1; stop <= operations; stop++) {
+      const std::vector<size_t> places = shuffled_places(random);
+      bool reached = true;
+      for (size_t at = 1; reached && !HasFailure(); at++) {
+        SCOPED_TRACE(testing::Message()
+                     << static_cast<int>(step) << " stands at " << stop << ", operation " << at);
+        CommitRun run({Reach::three_ranges, Meanwhile::nothing});
+        FakeClock clock(0);
+        CommitClient reader(run.objects(), clock);
+        FaultyObjectStore changer(run.objects());
+        std::binary_semaphore stands{0};
+        std::binary_semaphore goes_on{0};
+        at_operation(changer, stop, [&] {
+          stands.release();
+          goes_on.acquire();
+        });
+        std::thread thread([&] { discard(change(changer, step)); });
+        stands.acquire();
+        reached = false;
+        at_operation(reader.store, at, [&] {
+          reached = true;
+          goes_on.release();
+          thread.join();
+          EXPECT_OK(run.commit());
+        });
+        expect_whole(read_in_order(*reader.engine, places));
+        reader.store.before_each({});
+        if (!reached) {
+          goes_on.release();
+          thread.join();
           EXPECT_OK(run.commit());
         }
         finish(run);
