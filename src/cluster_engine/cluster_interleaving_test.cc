@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <numeric>
+#include <semaphore>
+#include <thread>
 
+#include "base/random.h"
 #include "support/commit_run.h"
 
 namespace trellis {
@@ -48,6 +52,25 @@ class Interleaving : public testing::Test {
         [at, count = size_t{0}, inner = std::move(inner)](const PassedPoint&) mutable {
           if (++count == at) inner();
         });
+  }
+  static State read_in_order(Engine& engine, const std::vector<size_t>& places) {
+    std::vector<ByteView> keys;
+    for (const size_t place : places) keys.push_back(key_names[place]);
+    std::vector<Value> values(keys.size());
+    EXPECT_OK(engine.multi_get(keys, values));
+    State state(keys.size());
+    for (size_t i = 0; i < keys.size(); i++)
+      if (values[i].found()) state[places[i]] = Bytes(values[i].bytes());
+    return state;
+  }
+  static std::vector<size_t> shuffled_places(Random& random) {
+    std::vector<size_t> places(std::size(key_names));
+    std::iota(places.begin(), places.end(), size_t{0});
+    for (size_t i = places.size(); i > 1; i--) std::swap(places[i - 1], places[random.below(i)]);
+    return places;
+  }
+  static void expect_whole(const State& state) {
+    EXPECT_TRUE(state == before_commit || state == after_commit) << testing::PrintToString(state);
   }
   void finish(CommitRun& run) {
     EXPECT_EQ(run.witness(), after_commit);
@@ -106,6 +129,84 @@ TEST_F(Interleaving, ASplitOrMergeInACommit) {
       at_operation(run.committer(), at, [&] { EXPECT_OK(change(run.objects(), step)); });
       EXPECT_OK(run.commit());
       finish(run);
+    }
+  }
+}
+
+// A reader that knows no range yet, in any order of keys; and at once a commit, after a split or
+// merge, or one that dies before all is resolved.
+TEST_F(Interleaving, ASplitOrMergeAndACommitInARead) {
+  Random random(1);
+  for (const RangeStep step : range_steps) {
+    for (int order = 0; order < 12; order++) {
+      const std::vector<size_t> places = shuffled_places(random);
+      bool reached = true;
+      for (size_t at = 1; reached && !HasFailure(); at++) {
+        SCOPED_TRACE(testing::Message() << static_cast<int>(step) << " operation " << at);
+        CommitRun run({Reach::three_ranges, Meanwhile::nothing});
+        FakeClock clock(0);
+        CommitClient reader(run.objects(), clock);
+        const bool changes = random.one_in(2);
+        if (!changes)  // decided, and resolved in none, one or two of its ranges
+          run.committer().plan({"resolve", 1 + random.below(3), FaultMode::crash_before});
+        reached = false;
+        at_operation(reader.store, at, [&] {
+          reached = true;
+          if (changes) {
+            EXPECT_OK(change(run.objects(), step));
+          }
+          EXPECT_OK(run.commit());
+        });
+        expect_whole(read_in_order(*reader.engine, places));
+        reader.store.before_each({});
+        if (!reached) {
+          EXPECT_OK(run.commit());
+        }
+        finish(run);
+      }
+    }
+  }
+}
+
+// The same, with a split or merge that stands still when the read begins, and goes on in it.
+TEST_F(Interleaving, AReadOverASplitOrMerge) {
+  Random random(2);
+  for (const RangeStep step : range_steps) {
+    const size_t operations = operations_of(step);
+    for (size_t stop = 1; stop <= operations; stop++) {
+      const std::vector<size_t> places = shuffled_places(random);
+      bool reached = true;
+      for (size_t at = 1; reached && !HasFailure(); at++) {
+        SCOPED_TRACE(testing::Message()
+                     << static_cast<int>(step) << " stands at " << stop << ", operation " << at);
+        CommitRun run({Reach::three_ranges, Meanwhile::nothing});
+        FakeClock clock(0);
+        CommitClient reader(run.objects(), clock);
+        FaultyObjectStore changer(run.objects());
+        std::binary_semaphore stands{0};
+        std::binary_semaphore goes_on{0};
+        at_operation(changer, stop, [&] {
+          stands.release();
+          goes_on.acquire();
+        });
+        std::thread thread([&] { discard(change(changer, step)); });
+        stands.acquire();
+        reached = false;
+        at_operation(reader.store, at, [&] {
+          reached = true;
+          goes_on.release();
+          thread.join();
+          EXPECT_OK(run.commit());
+        });
+        expect_whole(read_in_order(*reader.engine, places));
+        reader.store.before_each({});
+        if (!reached) {
+          goes_on.release();
+          thread.join();
+          EXPECT_OK(run.commit());
+        }
+        finish(run);
+      }
     }
   }
 }

@@ -13,6 +13,7 @@ constexpr unsigned read_attempts_max = 100'000;
 constexpr size_t page_entries_max = omap_read_entries_max;
 constexpr size_t page_entries_min = 8;  // of one operation: what is skipped costs little
 constexpr size_t intents_max = 64;
+constexpr size_t assumed_entry_bytes = 16 * 1024;
 
 Error look_again() { return {Code::conflict, "it was changed while it was read"}; }
 
@@ -71,6 +72,9 @@ Result<KeysByRange> group_keys(RangeRouter& router, std::span<const Bytes> addre
     if (last == nullptr || !last->range->holds(addresses[i])) {
       TRY_ASSIGN(RangePointer range, router.find(addresses[i]));
       last = &groups[range->id];
+      // It was split or merged just now: what was put there may be elsewhere.
+      if (last->range != nullptr && last->range->generation != range->generation)
+        return look_again();
       last->range = std::move(range);
     }
     last->indexes.push_back(i);
@@ -158,7 +162,11 @@ Result<ClusterReader::Page> ClusterReader::scan_once(const ScanRequest& request,
   size_t bytes = 0;
   const size_t entries_max = std::min(request.entries_max, page_entries_max);
   const auto read = [&](ByteView begin, ByteView end, bool reverse, AddressChunk& chunk) {
-    return read_chunk(begin, end, reverse, entries_max - page.entries.size() + 1, chunk, parts,
+    // No more than probably fit: values may be large.
+    const size_t count = page.entries.size();
+    const size_t entry_bytes = count == 0 ? assumed_entry_bytes : bytes / count + 1;
+    const size_t fitting = (request.bytes_max - std::min(bytes, request.bytes_max)) / entry_bytes;
+    return read_chunk(begin, end, reverse, std::min(entries_max - count, fitting) + 1, chunk, parts,
                       patience);
   };
   const auto take = [&](ByteView key, StoredEntry& entry) {
@@ -244,6 +252,8 @@ Status ClusterReader::read_forward(const RangePointer& range, ByteView begin, By
   OmapPage& payloads = answer.pages[0];
   std::vector<std::pair<Bytes, Bytes>>& versions = answer.pages[1].entries;
   Bytes covered(limit);
+  if (payloads.more && payloads.entries.empty())
+    return Error{Code::unavailable, to_string(*range) + ": a page without entries"};
   if (payloads.more)
     covered = std::min(covered, successor(ByteView(payloads.entries.back().first).substr(1)));
   std::vector<std::pair<Bytes, Bytes>>& intents = answer.pages[2].entries;
@@ -277,12 +287,15 @@ Status ClusterReader::read_backward(const RangePointer& range, ByteView begin, B
   Bytes from(std::max(begin, ByteView(range->start)));
   const size_t parts_before = parts.size();
   TRY(read_forward(range, from, limit, page_entries_max, chunk, parts, patience));
-  if (chunk.covered) {
+  const Bytes first = from;
+  while (chunk.covered) {
+    // The store gives fewer at once; or more have come in between.
+    wanted = std::min(wanted, chunk.entries.size()) - 1;
+    if (wanted == 0) return look_again();
     chunk = {};
     parts.resize(parts_before);
-    TRY_ASSIGN(from, find_last(*range, from, limit, wanted));
+    TRY_ASSIGN(from, find_last(*range, first, limit, wanted));
     TRY(read_forward(range, from, limit, page_entries_max, chunk, parts, patience));
-    if (chunk.covered) return look_again();  // more has come in between
   }
   std::reverse(chunk.entries.begin(), chunk.entries.end());
   if (begin < from) chunk.covered = std::move(from);

@@ -72,14 +72,17 @@ class CommitRun {
   ~CommitRun() {
     // A committer that died is swept; nothing of it is left.
     committer_.store.kill();
-    EXPECT_OK(witness_.engine->sweep(
-        [&](uint64_t incarnation) { return incarnation == committer_.engine->incarnation(); }));
+    sweep_committer();
     EXPECT_EQ(intents(), 0u);
     const auto audit = audit_ranges(objects_);
     EXPECT_OK(audit);
     EXPECT_TRUE(audit->problems.empty()) << audit->problems.front();
   }
 
+  void sweep_committer() {
+    EXPECT_OK(witness_.engine->sweep(
+        [&](uint64_t incarnation) { return incarnation == committer_.engine->incarnation(); }));
+  }
   Status commit() { return trellis::commit(*committer_.engine, commit_); }
   // Meets whatever the committer has left.
   State help(Status& status) { return read_state(*helper_.engine, status); }
