@@ -159,6 +159,13 @@ const SettingSpec specs_of_server[] = {
      .default_text = "25000",
      .help = "A range with more reads and writes per second, for 10 s, is split",
      .min = 1},
+    {.name = "range-sampling",
+     .kind = SettingKind::number,
+     .default_text = "16",
+     .help =
+         "Of so many transactions one is counted for its ranges; 0: none, and no range is split "
+         "by load",
+     .max = 1'000'000},
     {.name = "range-samples-retention",
      .kind = SettingKind::duration,
      .default_text = "1d",
@@ -651,6 +658,7 @@ Result<Settings> load_settings(const SettingInputs& inputs) {
       .gc_life_time_ms = number("gc-life-time"),
       .range_bytes_max = number("range-bytes-max"),
       .range_load_max = number("range-load-max"),
+      .range_sampling = static_cast<unsigned>(number("range-sampling")),
       .range_samples_retention_ms = number("range-samples-retention"),
       .range_averages_retention_ms = number("range-averages-retention"),
       .log_level = static_cast<LogLevel>(number("log-level")),

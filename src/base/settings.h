@@ -128,6 +128,7 @@ struct Settings {
   uint64_t gc_life_time_ms;
   uint64_t range_bytes_max;
   uint64_t range_load_max;  // operations per second
+  unsigned range_sampling;  // 0: none
   uint64_t range_samples_retention_ms;
   uint64_t range_averages_retention_ms;
   LogLevel log_level;

@@ -110,6 +110,7 @@ TEST_F(SettingsTest, Defaults) {
                 "gc-life-time = \"1m\"  # default\n"
                 "range-bytes-max = \"64MiB\"  # default\n"
                 "range-load-max = \"25000\"  # default\n"
+                "range-sampling = \"16\"  # default\n"
                 "range-samples-retention = \"1d\"  # default\n"
                 "range-averages-retention = \"30d\"  # default\n"
                 "log-level = \"info\"  # default\n"
@@ -254,7 +255,7 @@ TEST_F(SettingsTest, UnknownNamesAreRefusedWithAHint) {
       "durability, cache-bytes, disk-reserve-bytes, resp, resp-tls, resp-unix, "
       "resp-unix-access, resp-clients-max, resp-command-bytes, resp-memory-bytes, "
       "resp-idle-timeout, resp-send-timeout, http, auth, admin-token-file, tls-cert, tls-key, "
-      "archive-retention, gc-life-time, range-bytes-max, range-load-max, "
+      "archive-retention, gc-life-time, range-bytes-max, range-load-max, range-sampling, "
       "range-samples-retention, range-averages-retention, log-level, log-format");
   EXPECT_TRUE(file_refusal("[log]\nlevel = 'info'")
                   .starts_with("trellis.toml:1: unknown setting \"log\"; the settings are "));

@@ -12,9 +12,6 @@ class TrafficObserver {
  public:
   virtual ~TrafficObserver() = default;
 
-  // One transaction in so many is shown, on average and by chance: no rhythm of a client is.
-  static constexpr unsigned one_in = 16;
-
   // `reads` are keys, of a scan its begin. `writes` is what was committed: that of a tenant holds
   // its own difference of bytes and keys, as adds to counters (codec/tenant_keys.h). From the
   // thread of the transaction, outside of its latches: must be quick.

@@ -507,14 +507,14 @@ Status not_validated(const Status& outcome) {
 }
 
 // Whether the observer is shown this transaction.
-bool is_sampled() {
+bool is_sampled(unsigned one_in) {
   thread_local uint32_t state = 0x9e3779b9;
   thread_local uint32_t left = 1;
   if (--left != 0) return false;
   state ^= state << 13;  // xorshift: any gap, so that a client's rhythm is not met
   state ^= state >> 17;
   state ^= state << 5;
-  left = 1 + state % (2 * TrafficObserver::one_in - 1);
+  left = 1 + state % (2 * one_in - 1);
   return true;
 }
 
@@ -527,6 +527,7 @@ Transactor::Transactor(Engine& engine, Clock& clock, TransactOptions options)
       check_scope_(options.check_scope),
       seed_(options.seed),
       observer_(options.observer),
+      observed_one_in_(options.observed_one_in),
       latches_(way_ == Way::latched ? std::make_unique<LatchTable>() : nullptr) {
   if (way_ == Way::latched && options.record_cache_bytes != 0) {
     const size_t leaf_bytes = options.record_cache_bytes / 4;
@@ -556,7 +557,7 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
 
   View view(engine_, caches_ ? &*caches_ : nullptr, scope, way_, check_scope_, durability);
   std::vector<Bytes> sampled_reads;
-  const bool sampled = observer_ != nullptr && is_sampled();
+  const bool sampled = observer_ != nullptr && is_sampled(observed_one_in_);
   if (sampled) view.sampled_reads_ = &sampled_reads;
   Status answer = fn(view);
   if (!view.violated_) return {std::move(view.violated_)};

@@ -150,6 +150,8 @@ struct TransactOptions {
   // Of records, a quarter of leaves; only where latches order transactions. 0: none.
   size_t record_cache_bytes = 0;
   TrafficObserver* observer = nullptr;  // is shown some transactions; outlives the transactor
+  // One in so many, on average and by chance: no rhythm of a client is hidden. At least 1.
+  unsigned observed_one_in = 16;
 };
 
 class Transactor {
@@ -180,6 +182,7 @@ class Transactor {
   const bool check_scope_;
   const uint64_t seed_;
   TrafficObserver* const observer_;  // may be null
+  const unsigned observed_one_in_;
   std::unique_ptr<LatchTable> latches_;
   std::unique_ptr<RecordCache> records_;
   std::unique_ptr<ScanLeaves> leaves_;

@@ -253,13 +253,14 @@ void raise_open_files(size_t clients_max) {
 // Tells the ranges what transactions do.
 class RangeTraffic final : public TrafficObserver {
  public:
+  explicit RangeTraffic(unsigned one_in) : accounting_(one_in) {}
   RangeAccounting& accounting() { return accounting_; }
   void sampled(const std::vector<Bytes>& reads, const WriteSet& writes) override {
     accounting_.sampled(reads, writes);
   }
 
  private:
-  RangeAccounting accounting_{TrafficObserver::one_in};
+  RangeAccounting accounting_;
 };
 
 // Those whose data ranges keep apart, by id. Read again only after a change.
@@ -301,8 +302,11 @@ class Service {
   Service(const Store& store, Clock& clock, const Settings& settings)
       : store_(store),
         clock_(clock),
+        traffic_(std::max(settings.range_sampling, 1u)),
         transactor_(*store.engine, clock,
-                    {.record_cache_bytes = record_cache_bytes(settings), .observer = &traffic_}),
+                    {.record_cache_bytes = record_cache_bytes(settings),
+                     .observer = settings.range_sampling == 0 ? nullptr : &traffic_,
+                     .observed_one_in = std::max(settings.range_sampling, 1u)}),
         map_{*store.engine, transactor_, clock, durability_of(settings.durability)} {}
 
   Status start(const Settings& settings, std::ostream& out) {
