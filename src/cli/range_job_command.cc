@@ -23,6 +23,7 @@ struct JobArguments {
   bool background = false;
   std::string id;
   std::string action;
+  bool checksums = false;
 };
 
 constexpr SettingSpec speed_spec{
@@ -95,7 +96,31 @@ Status run_job(ClientSession& session, const JobArguments& arguments, std::strin
   return finish_job(session, answer);
 }
 
+Status show_checksums(ClientSession& session, const std::string& id) {
+  if (id.empty())
+    return Error{Code::invalid, "--checksums is of one job: trellis range jobs ID --checksums"};
+  std::string from;
+  while (true) {
+    TRY_ASSIGN(const ApiAnswer answer,
+               session.api.ask({.target = fmt::format(
+                                    "/v1/ranges/jobs/{}/checksums?limit=1000&from={}", id, from)}));
+    for (const json::value& value : array_at(answer.object, "ranges")) {
+      if (!value.is_object()) continue;
+      const json::object& checked = value.get_object();
+      TRY(print_line(session,
+                     session.json
+                         ? json::serialize(checked)
+                         : fmt::format("{}  {:>12} keys  range {}", text_at(checked, "checksum"),
+                                       number_at(checked, "keys").value_or(0),
+                                       number_at(object_at(checked, "range"), "id").value_or(0))));
+    }
+    from = text_at(answer.object, "next");
+    if (from.empty()) return {};
+  }
+}
+
 Status show_jobs(ClientSession& session, const JobArguments& arguments) {
+  if (arguments.checksums) return show_checksums(session, arguments.id);
   if (!arguments.id.empty()) {
     TRY_ASSIGN(const uint64_t speed, parse_speed(arguments.speed));
     json::object change;
@@ -156,6 +181,8 @@ void add_range_job_commands(CLI::App& range, ClientCommands& commands) {
         fmt::format("--{}", action), [arguments, action] { arguments->action = action; },
         fmt::format("{} the job", action));
   add_speed(*jobs, *arguments);
+  jobs->add_flag("--checksums", arguments->checksums,
+                 "What it found in each range, one a line, to compare with another store");
   jobs->footer("Example: trellis range jobs 3 --pause");
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <optional>
 #include <thread>
 
 #include "range/pace.h"
@@ -68,6 +69,7 @@ class RangeJobs::Job {
       return Visit::go_on;
     }));
     status_.ranges_total = ranges_.size();
+    sums_.resize(ranges_.size());
     running_ = std::clamp(status_.request.threads, 1u, threads_max);
     for (unsigned i = 0, count = running_; i < count; i++) threads_.emplace_back([this] { run(); });
     return {};
@@ -83,6 +85,15 @@ class RangeJobs::Job {
   bool has_ended() const {
     const std::lock_guard lock(mutex_);
     return status_.finished_ms != 0;
+  }
+  std::vector<CheckedRange> checked(ByteView from, size_t limit) const {
+    const std::lock_guard lock(mutex_);
+    const auto first = std::ranges::upper_bound(ranges_, from, {}, &RangeDescriptor::end);
+    std::vector<CheckedRange> page;
+    for (auto i = static_cast<size_t>(first - ranges_.begin());
+         i < ranges_.size() && page.size() < limit; i++)
+      if (sums_[i]) page.push_back({ranges_[i], *sums_[i]});
+    return page;
   }
   void set_limit(uint64_t bytes_per_s) { pace_.set_limit(bytes_per_s); }
   void set_paused(bool paused) {
@@ -171,6 +182,7 @@ class RangeJobs::Job {
     status_.sum.entries += sum.entries;
     status_.sum.bytes += sum.bytes;
     status_.sum.hash += sum.hash;
+    sums_[static_cast<size_t>(&range - ranges_.data())] = sum;
     if (!agreed && status_.findings.size() < findings_max)
       status_.findings.push_back(
           {range,
@@ -183,6 +195,7 @@ class RangeJobs::Job {
   const Hooks& hooks_;
   Pace pace_;
   std::vector<RangeDescriptor> ranges_;
+  std::vector<std::optional<RangeSum>> sums_;  // of each; absent: not done
   std::vector<std::thread> threads_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -237,6 +250,12 @@ Result<std::shared_ptr<RangeJobs::Job>> RangeJobs::job(uint64_t id) const {
 Result<RangeJobStatus> RangeJobs::find(uint64_t id) const {
   TRY_ASSIGN(const auto found, job(id));
   return found->status();
+}
+
+Result<std::vector<CheckedRange>> RangeJobs::checked(uint64_t id, ByteView from,
+                                                     size_t limit) const {
+  TRY_ASSIGN(const auto found, job(id));
+  return found->checked(from, limit);
 }
 
 Result<RangeJobStatus> RangeJobs::set_paused(uint64_t id, bool paused) {

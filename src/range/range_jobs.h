@@ -60,6 +60,12 @@ struct RangeJobStatus {
   std::string error;  // why it failed
 };
 
+// Of one range, as a job found it.
+struct CheckedRange {
+  RangeDescriptor range;
+  RangeSum sum;
+};
+
 // Any thread.
 class RangeJobs {
  public:
@@ -75,6 +81,9 @@ class RangeJobs {
   // The last ones, newest first.
   std::vector<RangeJobStatus> list() const;
   Result<RangeJobStatus> find(uint64_t id) const;
+  // Of the ranges that it is done with, by start, from the one that holds the address on: what a
+  // copy of the store must have too.
+  Result<std::vector<CheckedRange>> checked(uint64_t id, ByteView from, size_t limit) const;
   // Of a job that has ended nothing is changed. bytes_per_s: absent, as it was.
   Result<RangeJobStatus> set_paused(uint64_t id, bool paused);
   Result<RangeJobStatus> set_limit(uint64_t id, uint64_t bytes_per_s);

@@ -76,6 +76,15 @@ TEST(RangeJobs, CheckFindsThatTwoWalksAgree) {
   const RangeJobStatus second = world.wait(world.jobs->start({.kind = RangeJobKind::check})->id);
   EXPECT_EQ(second.sum.bytes, first.sum.bytes);
   EXPECT_NE(to_hex(second.sum), to_hex(first.sum));
+  // And that of each range, of what is in it.
+  const auto before = *world.jobs->checked(first.id, "", 100);
+  const auto after = *world.jobs->checked(second.id, "", 100);
+  ASSERT_EQ(before.size(), 10u);
+  ASSERT_EQ(after.size(), 10u);
+  for (size_t i = 0; i < 10; i++) EXPECT_EQ(before[i].sum == after[i].sum, i != 0) << i;
+  const auto page = *world.jobs->checked(second.id, key + "z", 2);
+  ASSERT_EQ(page.size(), 2u);
+  EXPECT_EQ(page[0].range, after[0].range);
 }
 
 TEST(RangeJobs, PauseResumeAndCancel) {

@@ -100,6 +100,7 @@ constexpr Rule rules[] = {
     {post, "/v1/ranges/jobs", Who::server, "?"},
     {get, "/v1/ranges/jobs/{job}", Who::server},
     {post, "/v1/ranges/jobs/{job}", Who::server, "?"},
+    {get, "/v1/ranges/jobs/{job}/checksums", Who::server},
     {get, "/v1/ranges/{range}", Who::server},
     {get, "/metrics", Who::server},
     {get, "/healthz", Who::everybody},

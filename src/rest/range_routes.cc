@@ -332,6 +332,27 @@ Result<HttpResponse> get_job(const RestContext& context, const HttpRequest& requ
   return json_answer(job_json(job));
 }
 
+Result<HttpResponse> get_checksums(const RestContext& context, const HttpRequest& request) {
+  TRY(identify_server_admin(context, request));
+  TRY(check_query(request, {"from", "limit"}));
+  TRY_ASSIGN(const uint64_t id, job_id(request));
+  TRY_ASSIGN(const auto from, query_text(request, "from"));
+  TRY_ASSIGN(const size_t limit, query_limit(request, 100, range_entries_max));
+  auto start = from_hex(from.value_or(""));
+  if (!start) return bad_query("from: " + start.error().message);
+  TRY_ASSIGN(const auto page, context.ranges.jobs().checked(id, *start, limit));
+  json::array ranges;
+  for (const CheckedRange& checked : page)
+    ranges.push_back({{"range", range_json(checked.range)},
+                      {"keys", checked.sum.entries},
+                      {"bytes", checked.sum.bytes},
+                      {"checksum", to_hex(checked.sum)}});
+  json::value next = nullptr;
+  if (page.size() == limit && page.back().range.end != map_key_max)
+    next = to_hex(page.back().range.end);
+  return json_answer(json::object{{"ranges", std::move(ranges)}, {"next", std::move(next)}});
+}
+
 Result<HttpResponse> start_job(const RestContext& context, const HttpRequest& request) {
   TRY(identify_server_admin(context, request));
   TRY(check_query(request, {}));
@@ -389,6 +410,7 @@ void add_range_routes(const RestContext& context, std::vector<Route>& routes) {
       {post, "/v1/ranges/jobs", start_job, range_body_bytes_max},
       {get, "/v1/ranges/jobs/{job}", get_job},
       {post, "/v1/ranges/jobs/{job}", change_job, range_body_bytes_max},
+      {get, "/v1/ranges/jobs/{job}/checksums", get_checksums},
       {get, "/v1/ranges/{range}", get_range},
   };
   for (const RouteSpec& spec : specs) routes.push_back(make_route(context, spec));

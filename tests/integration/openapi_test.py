@@ -283,6 +283,8 @@ class Openapi(ServerTest):
             "rebuildRanges": [(200, {}), (400, typo)],
             "listRangeJobs": [(200, {}), (400, typo)],
             "getRangeJob": [(200, job), (404, {"job": 4711})],
+            "getRangeChecksums": [(200, {**job, "?from": "72", "?limit": 1}),
+                                  (404, {"job": 4711}), (400, {**job, "?from": "x"})],
             "changeRangeJob": [(200, job, {"action": "cancel", "bytes_per_second": 1}),
                                (400, job, {"action": "x"})],
             "startRangeJob": [(202, {}, {"kind": "check", "threads": 1}),
