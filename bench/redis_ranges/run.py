@@ -3,8 +3,8 @@
 
 Three servers of ours take turns in one run: one that counts nothing of its ranges, one as it is by
 default, and one whose ranges are split and merged every 100 ms. The ratio of requests per second is
-judged against 0.9 for the last to the second, that of CPU per command against 1.05 for the second to
-the first; neighbours in a round share its noise.
+judged against 0.9 for the last to the second, that of CPU per command against 1.05 for the second
+to the first; neighbours in a round share its noise.
 """
 import argparse
 import http.client
