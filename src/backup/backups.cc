@@ -17,10 +17,18 @@ constexpr unsigned threads_max = 32;
 constexpr size_t restore_file_bytes_max = 1024 * 1024;
 constexpr size_t jobs_kept = 100;  // of those that are over
 constexpr std::string_view spool_start = "spool-";
+constexpr std::string_view restore_start = "restore-";
 const Caller restorer{Role::server_admin, "backup"};
 
 Error job_over(std::string_view id) {
   return {Code::conflict, fmt::format("the job {} is over", id), "job_over"};
+}
+
+// Whether a job made it, by its name. Others may keep things beside them, which are not ours.
+bool is_of_a_job(std::string_view name) {
+  for (const std::string_view start : {spool_start, restore_start})
+    if (name.starts_with(start)) return is_made_backup_id(name.substr(start.size()));
+  return is_made_backup_id(name);
 }
 
 Status store_restore(const std::filesystem::path& folder, const RestorePlan& plan) {
@@ -90,6 +98,18 @@ Status Backups::check_files() const {
                "no_files"};
 }
 
+// Jobs come and go in the work folder: a repository is never made among them.
+Status Backups::check_place(const std::filesystem::path& repository) const {
+  std::error_code failed;
+  const auto work = std::filesystem::weakly_canonical(options_.work, failed);
+  const auto place = std::filesystem::weakly_canonical(repository, failed);
+  if (work.empty() || std::ranges::mismatch(work, place).in1 != work.end()) return {};
+  return Error{Code::invalid,
+               fmt::format("{} is where the server keeps its jobs: give a folder outside of {}",
+                           repository.string(), options_.work.string()),
+               "bad_repository"};
+}
+
 unsigned Backups::threads_for(unsigned asked) const {
   return asked == 0 ? threads_by_default : std::min(asked, threads_max);
 }
@@ -114,7 +134,8 @@ Status Backups::start() {
   for (const auto& entry : std::filesystem::directory_iterator(options_.work, failed)) {
     const std::string name = entry.path().filename();
     // What cannot be removed now is at the next start.
-    if (name.starts_with(spool_start) && !spools.contains(name)) discard(remove_tree(entry.path()));
+    if (name.starts_with(spool_start) && is_of_a_job(name) && !spools.contains(name))
+      discard(remove_tree(entry.path()));
   }
   for (std::shared_ptr<Job>& job : left) {
     log_info("going on with a job", {{"job", job->id}, {"kind", to_string(job->kind)}});
@@ -128,7 +149,7 @@ void Backups::find_left_files(std::vector<std::shared_ptr<Job>>& left) {
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator(options_.work, failed)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with(spool_start)) continue;  // of a restore, or of nobody
+    if (name.starts_with(spool_start) || !is_of_a_job(name)) continue;  // of a restore, or others
     auto job = std::make_shared<Job>();
     job->id = name;
     if (auto create = load_plan(options_.work, name); create && create->id == name) {
@@ -351,6 +372,7 @@ Result<JobStatus> Backups::create(const CreateRequest& request) {
                    "keyspace_gone"};
     job->create.keyspace = keyspace.id;
   }
+  TRY(check_place(request.repository));
   TRY(Repository::open_or_make(request.repository));
   TRY(store_plan(options_.work, job->create));
   return begin(std::move(job));
@@ -387,7 +409,7 @@ Result<JobStatus> Backups::restore(const RestoreRequest& request, const Caller&)
                   .is_spool = request.is_spool,
                   .bytes_per_second = request.bytes_per_second,
                   .threads = threads_for(request.threads)};
-  job->id = fmt::format("restore-{}", make_backup_id(keyspaces_.map().clock.unix_ms()));
+  job->id = fmt::format("{}{}", restore_start, make_backup_id(keyspaces_.map().clock.unix_ms()));
   job->restore.job = job->id;
   job->restore.name = job->keyspace;
   if (!options_.work.empty()) TRY(store_restore(options_.work / job->id, job->restore));

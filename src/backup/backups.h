@@ -115,6 +115,7 @@ class Backups {
  private:
   struct Job;
   Status check_files() const;
+  Status check_place(const std::filesystem::path& repository) const;
   unsigned threads_for(unsigned asked) const;
   Result<JobStatus> begin(std::shared_ptr<Job> job);
   void run(Job& job);

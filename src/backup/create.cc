@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <ctime>
 #include <random>
@@ -178,6 +179,17 @@ std::string make_backup_id(uint64_t unix_ms) {
   const auto seconds = static_cast<std::time_t>(unix_ms / 1'000);
   return fmt::format("{:%Y%m%dT%H%M%S}-{:03}-{:04x}", fmt::gmtime(seconds), unix_ms % 1'000,
                      random() & 0xffffU);
+}
+
+bool is_made_backup_id(std::string_view text) {
+  constexpr std::string_view form = "00000000T000000-000-xxxx";
+  const auto fits = [](char c, char wanted) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (wanted == '0') return is_digit;
+    if (wanted == 'x') return is_digit || (c >= 'a' && c <= 'f');
+    return c == wanted;
+  };
+  return std::ranges::equal(text, form, fits);
 }
 
 Result<CreatePlan> load_plan(const std::filesystem::path& work, std::string_view id) {

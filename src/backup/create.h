@@ -43,6 +43,8 @@ struct CreateContext {
 
 // An id that sorts by time.
 std::string make_backup_id(uint64_t unix_ms);
+// Whether it looks like one of these.
+bool is_made_backup_id(std::string_view text);
 
 // The plan of a job that has a folder. Code::not_found: it has none.
 Result<CreatePlan> load_plan(const std::filesystem::path& work, std::string_view id);

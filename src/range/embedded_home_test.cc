@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "codec/local_keys.h"
 #include "codec/meta_keys.h"
+#include "codec/system_keys.h"
 #include "engine/memory_engine.h"
 #include "range/directory.h"
 
@@ -59,6 +60,17 @@ struct Home {
     EXPECT_EQ(found, expected);
   }
 };
+
+TEST(EmbeddedHome, ADamagedEntryOfTheLogStopsNothing) {
+  Home home;
+  ASSERT_TRUE(home.split("r").has_value());
+  Commit damage;
+  damage.writes.put(encode(RangeLogKey{2}), "damaged");
+  ASSERT_TRUE(commit(home.engine, damage).has_value());
+  ASSERT_TRUE(home.split("x").has_value());
+  EXPECT_EQ(home.all().size(), 3u);
+  EXPECT_EQ(home.home->log().read(0, 1)->at(0).sequence, 3u);
+}
 
 TEST(EmbeddedHome, BeginsWithOneRangeAndStaysAsItWas) {
   Home world;

@@ -6,6 +6,10 @@
 namespace trellis {
 namespace {
 
+// Of the directory and of a range, until they agree.
+constexpr unsigned looks_max = 1'000;
+constexpr unsigned looks_at_rest_max = 3;  // a look may be one that another thread began earlier
+
 // The one node of this store: the one that told of itself before, or a new one.
 Result<NodeId> own_node(Engine& engine) {
   std::optional<NodeId> known;
@@ -79,17 +83,28 @@ Result<LookupStep> EmbeddedRanges::step(std::string_view level, Bytes record, By
   LookupStep step{.level = level, .record = std::move(record), .range = {}};
   const RangeRef cached = cache_->get(address);
   step.from_cache = static_cast<bool>(cached);
-  TRY_ASSIGN(RangeRef found, cache_->find(address));
-  step.range = found.descriptor();
-  TRY_ASSIGN(const RangeDescriptor now, home_->find(address));
-  if (now == step.range) return step;
-  if (!step.from_cache)
-    return Error{Code::corrupt, "the directory says " + to_string(step.range) + ", but it is " +
-                                    to_string(now) + ": run trellis range rebuild"};
-  step.was_stale = true;
-  TRY(cache_->evict(found, {&now, 1}));
-  step.range = now;
-  return step;
+  // A range may be split or merged between the two looks: only one that stands still shows damage.
+  unsigned looks_at_rest = 0;
+  RangeDescriptor before;
+  for (unsigned look = 0; look < looks_max; look++) {
+    TRY_ASSIGN(const RangeRef found, cache_->find(address));
+    step.range = found.descriptor();
+    TRY_ASSIGN(RangeDescriptor now, home_->find(address));
+    if (now == step.range) return step;
+    if (step.from_cache) {
+      step.was_stale = true;
+      TRY(cache_->evict(found, {&now, 1}));
+      step.range = std::move(now);
+      return step;
+    }
+    looks_at_rest = now == before ? looks_at_rest + 1 : 0;
+    if (looks_at_rest == looks_at_rest_max)
+      return Error{Code::corrupt, "the directory says " + to_string(step.range) + ", but it is " +
+                                      to_string(now) + ": run trellis range rebuild"};
+    TRY(cache_->evict(found));
+    before = std::move(now);
+  }
+  return Error{Code::conflict, to_string(step.range) + " changes all the time: try again"};
 }
 
 Result<std::vector<LookupStep>> EmbeddedRanges::lookup(ByteView address) {

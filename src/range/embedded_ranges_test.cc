@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "codec/local_keys.h"
 #include "codec/meta_keys.h"
 #include "engine/memory_engine.h"
@@ -15,8 +17,9 @@ struct Opened {
   RangeAccounting accounting{16};
   std::unique_ptr<EmbeddedRanges> ranges;
 
-  Opened() {
-    auto opened = EmbeddedRanges::open(engine, clock, accounting, {});
+  explicit Opened(size_t cache_bytes_max = 1 << 20) {
+    auto opened = EmbeddedRanges::open(engine, clock, accounting,
+                                       {.keeper = {}, .cache_bytes_max = cache_bytes_max});
     EXPECT_TRUE(opened.has_value());
     ranges = std::move(*opened);
   }
@@ -47,6 +50,23 @@ TEST(EmbeddedRanges, ALookupSaysWhatCameFromTheCache) {
   const auto again = opened.ranges->lookup("r-key");
   EXPECT_TRUE((*again)[1].from_cache);
   EXPECT_FALSE((*again)[1].was_stale);
+}
+
+// A range that changes between the look into the directory and that at the range is no damage.
+TEST(EmbeddedRanges, LookupsBesideSplitsFindNoDamage) {
+  Opened opened(1);  // nothing is cached
+  std::jthread changes([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const auto whole = opened.ranges->home().find("r");
+      if (!whole) return;
+      const auto parts = opened.ranges->home().split({.range = *whole, .at = "r"});
+      if (!parts || !opened.ranges->home().merge(parts->first, parts->second, "a test")) return;
+    }
+  });
+  for (int i = 0; i < 3'000; i++) {
+    const auto steps = opened.ranges->lookup("r-key");
+    ASSERT_TRUE(steps.has_value()) << i << ": " << steps.error().message;
+  }
 }
 
 TEST(EmbeddedRanges, Meta2AndWhatIsBeforeItTakeFewerSteps) {

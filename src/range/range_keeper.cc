@@ -301,6 +301,8 @@ Status RangeKeeper::count_and_cut(const RangeAction& action) {
   const auto between = [&] {
     pace_.passed(split.bytes() - paid_bytes, [&] { return stopping_.load(); });
     paid_bytes = split.bytes();
+    // A large range takes hours, and rates are of seconds. What fails is told by the next tick.
+    if (clock_.monotonic_us() - kept_us_ >= options_.tick_ms * 1'000) discard(keep_up());
     return stopping_ ? Visit::stop : Visit::go_on;
   };
   TRY(home_.walk(range, visit, between));
@@ -335,10 +337,17 @@ Status RangeKeeper::carry_out(const RangeAction& action) {
   return {};
 }
 
-Status RangeKeeper::tick() {
-  accounting_.tick(clock_.monotonic_us(), static_cast<double>(options_.range_load_max));
+// What is due by the clock, whatever else is under way.
+Status RangeKeeper::keep_up() {
+  kept_us_ = clock_.monotonic_us();
+  accounting_.tick(kept_us_, static_cast<double>(options_.range_load_max));
   TRY(engine_.room());  // on a full disk nothing of this is worth a byte
-  if (clock_.monotonic_us() - figures_us_ >= figures_every_us) TRY(keep_figures());
+  if (kept_us_ - figures_us_ >= figures_every_us) TRY(keep_figures());
+  return {};
+}
+
+Status RangeKeeper::tick() {
+  TRY(keep_up());
   if (paused_) return {};
   TRY_ASSIGN(const Window window, look(cursor_, ranges_per_round));
   const bool at_end = window.ranges.size() < ranges_per_round;

@@ -105,6 +105,7 @@ class RangeKeeper {
   Status count_and_cut(const RangeAction& action);
   Result<RangeDescriptor> merge_ranges(const RangeDescriptor& left, const RangeDescriptor& right,
                                        std::string_view reason);
+  Status keep_up();
   Status keep_figures();
   Status store_status();
   void run();
@@ -117,7 +118,8 @@ class RangeKeeper {
   TimeSeries series_;
   Pace pace_;
   const uint64_t started_ms_;
-  Bytes cursor_;  // where the next round looks
+  Bytes cursor_;          // where the next round looks
+  uint64_t kept_us_ = 0;  // when rates and figures were looked at
   uint64_t figures_us_ = 0;
   std::atomic<bool> paused_{false};
 

@@ -19,6 +19,7 @@ struct Kept {
   MemoryEngine engine;
   FakeClock clock{1'700'000'000'000};
   uint64_t last_id = 1;
+  uint64_t walk_bytes_per_s = 0;
   std::vector<KeyspaceId> living;
   std::unique_ptr<EmbeddedHome> home;
   std::unique_ptr<RangeAccounting> accounting;
@@ -37,7 +38,7 @@ struct Kept {
         engine, clock, *home, *accounting,
         KeeperOptions{.range_bytes_max = bytes_max,
                       .range_load_max = load_max,
-                      .walk_bytes_per_s = 0,
+                      .walk_bytes_per_s = walk_bytes_per_s,
                       .node = NodeId{3},
                       .version = "test",
                       .living = [this]() -> Result<std::vector<KeyspaceId>> { return living; }});
@@ -98,6 +99,26 @@ TEST(RangeKeeper, CutsALargeRangeIntoAllItsPartsAtOnce) {
   }
   EXPECT_EQ(keys, 1'000u);
   EXPECT_TRUE(kept.last_reason().starts_with("size:")) << kept.last_reason();
+}
+
+TEST(RangeKeeper, RatesFollowWhileALargeRangeIsCounted) {
+  Kept kept(10 << 20, 1'000'000);
+  kept.walk_bytes_per_s = 100'000;
+  kept.restart(10 << 20, 1'000'000);
+  for (int i = 0; i < 40; i++) kept.put(encode(RawKey{{5}, std::to_string(i)}), 100'000);
+  const Bytes read[] = {encode(RawKey{{5}, "1"})};
+  kept.keeper->set_paused(true);
+  ASSERT_NO_FATAL_FAILURE(kept.tick());
+  for (int i = 0; i < 1'000; i++) kept.accounting->sampled(read, {});
+  ASSERT_NO_FATAL_FAILURE(kept.tick());
+  EXPECT_GT(kept.ranges()[0].reads_per_s, 1'000);
+  kept.keeper->set_paused(false);
+  const uint64_t before_us = kept.clock.monotonic_us();
+  ASSERT_NO_FATAL_FAILURE(kept.tick());
+  ASSERT_GE(kept.clock.monotonic_us() - before_us, 30'000'000u);
+  ASSERT_EQ(kept.ranges().size(), 1u);
+  EXPECT_NE(kept.ranges()[0].counted_ms, 0u);
+  EXPECT_LT(kept.ranges()[0].reads_per_s, 30);
 }
 
 TEST(RangeKeeper, CutsAtTheBorderOfAKeyWhereThereIsOne) {

@@ -37,9 +37,24 @@ Result<RangeEvent> decode_event(ByteView key, ByteView bytes) {
 
 }  // namespace
 
+// By the key alone: an entry that is damaged stops no later one.
+Result<uint64_t> RangeLog::last_sequence() const {
+  uint64_t last = 0;
+  const auto visit = [&](ByteView key, ByteView) {
+    if (const auto entry = decode<RangeLogKey>(key)) last = entry->sequence;
+    return Visit::stop;
+  };
+  TRY(engine_.scan({.begin = encode(RangeLogKey{0}),
+                    .end = successor(encode(RangeLogKey{~0ull})),
+                    .reverse = true,
+                    .entries_max = 1},
+                   visit));
+  return last;
+}
+
 Status RangeLog::append(Commit& commit, const RangeEvent& event) {
-  TRY_ASSIGN(const std::vector<RangeEvent> last, read(0, 1));
-  const uint64_t sequence = last.empty() ? 1 : last[0].sequence + 1;
+  TRY_ASSIGN(const uint64_t last, last_sequence());
+  const uint64_t sequence = last + 1;
   Bytes key = encode(RangeLogKey{sequence});
   commit.writes.put(key, encode_event(event));
   commit.expectations.push_back({.begin = std::move(key), .end = {}, .seen = {}});

@@ -35,6 +35,8 @@ class RangeLog {
   Result<std::vector<RangeEvent>> read(uint64_t before, size_t limit) const;
 
  private:
+  Result<uint64_t> last_sequence() const;  // 0: there is none
+
   Engine& engine_;
   const uint64_t entries_max_;
 };

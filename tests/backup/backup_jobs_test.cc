@@ -432,6 +432,30 @@ TEST_F(BackupJobsTest, OtherFoldersAreRefused) {
   EXPECT_CODE(create_in(repository()), Code::unsupported);
 }
 
+// The folder of jobs is cleared up at every start, but not of what others put there.
+TEST_F(BackupJobsTest, TheFolderOfJobsIsNoPlaceForBackups) {
+  make("a");
+  const std::filesystem::path work = folder_.path() / "store" / "backups";
+  const auto create_in = [&](const std::filesystem::path& path) {
+    return backups_->create({.repository = path, .keyspace = "a"});
+  };
+  EXPECT_CODE(create_in(work), Code::invalid);
+  EXPECT_CODE(create_in(work / ""), Code::invalid);
+  EXPECT_CODE(create_in(work / "mine"), Code::invalid);
+  std::filesystem::create_directory_symlink(folder_.path() / "store", folder_.path() / "link");
+  EXPECT_CODE(create_in(folder_.path() / "link" / "backups"), Code::invalid);
+  for (const char* const other : {"chunks", "spool-of-mine", "restore-notes"})
+    std::filesystem::create_directories(work / other);
+  std::filesystem::create_directories(work / "20261116T013152-559-d84a");
+  std::ofstream(work / "chunks" / "thesis.tex") << "precious";
+  open();
+  EXPECT_EQ(work_left(), 1U);
+  EXPECT_TRUE(std::filesystem::exists(work / "chunks" / "thesis.tex"));
+  EXPECT_TRUE(std::filesystem::exists(work / "spool-of-mine"));
+  EXPECT_TRUE(std::filesystem::exists(work / "restore-notes"));
+  EXPECT_FALSE(std::filesystem::exists(work / "20261116T013152-559-d84a"));
+}
+
 TEST_F(BackupJobsTest, APausedJobWaitsAndACanceledOneLeavesNothing) {
   Random random(16);
   make("a");
