@@ -1,5 +1,6 @@
 #include "cluster_engine/transaction_log.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <random>
 
@@ -193,7 +194,9 @@ Status TransactionLog::resolve_between(const Writer& txn, bool committed, ByteVi
     }
     TRY(object_status(status, object));
     OmapPage& page = answer.pages[0];
-    Bytes next = page.more ? successor(page.entries.back().first.substr(1)) : range->end;
+    // What lies behind the end is the copy of a merge that is not finished.
+    Bytes next = range->end;
+    if (page.more) next = std::min(next, successor(page.entries.back().first.substr(1)));
     for (const auto& [key, bytes] : answer.omap) page.entries.emplace_back(key, bytes);
     StoredIntents met{txn, {}};
     for (auto& [key, bytes] : page.entries) {
