@@ -136,6 +136,15 @@ TEST_F(RangeChange, CountersOfGranulesOnBothSidesGoToBothAndBecomeNewInAMerge) {
   EXPECT_NE(counter("kb", 1), "old");
 }
 
+// Undoing a split removes what it made: that must never be a range that others made.
+TEST_F(RangeChange, AnIdThatIsInUseIsRefused) {
+  put("z", "1");
+  split("m", 2);
+  EXPECT_CODE(split_range(store_, find("a"), "b", RangeId{2}), Code::exists);
+  EXPECT_EQ(get("z"), encode_payload("1"));
+  EXPECT_EQ(audit(), "2 ranges");
+}
+
 TEST_F(RangeChange, WhatIsNotAsReadIsAConflict) {
   put("a", "1");
   const RangeHeader stale = find("a");

@@ -65,6 +65,12 @@ Status split_range(ObjectStore& store, const RangeHeader& range, ByteView at, Ra
                          .other = range.id,
                          .split_at = {},
                          .sticky_until_ms = sticky_until_ms};
+  // Before anything is begun, as giving it up removes the object of that name.
+  const Result<RangeHeader> used = read_header(store, "split.look", new_id);
+  if (used.has_value() || used.error().code == Code::corrupt)
+    return Error{Code::exists, range_object_name(new_id) + " is there already: ids of ranges are " +
+                                   "given once, see the object ids.range"};
+  if (used.error().code != Code::not_found) return Error(used.error());
   RangeHeader frozen = range;
   ++frozen.generation;
   frozen.state = RangeState::split;
