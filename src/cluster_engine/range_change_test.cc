@@ -145,6 +145,19 @@ TEST_F(RangeChange, AnIdThatIsInUseIsRefused) {
   EXPECT_EQ(audit(), "2 ranges");
 }
 
+TEST_F(RangeChange, ADamagedRangeDoesNotKeepOthersFromBeingSwept) {
+  split("k", 2);
+  split("p", 3);
+  FaultyObjectStore dying(store_);
+  dying.plan({.point = "split.commit", .mode = FaultMode::crash_before});
+  EXPECT_FALSE(split_range(dying, find("p"), "z", RangeId{4}).has_value());
+  store_.write("damage", "r.2", {.changes = {SetAttribute{"gen", "x"}}});
+  RangeSweeper sweeper(store_);
+  EXPECT_CODE(sweeper.sweep(), Code::corrupt);
+  EXPECT_CODE(sweeper.sweep(), Code::corrupt);
+  EXPECT_EQ(read_header(store_, "look", RangeId{3})->state, RangeState::live);
+}
+
 TEST_F(RangeChange, WhatIsNotAsReadIsAConflict) {
   put("a", "1");
   const RangeHeader stale = find("a");
