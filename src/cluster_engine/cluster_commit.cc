@@ -451,8 +451,7 @@ Result<ClusterCommitter::Step> ClusterCommitter::prepare(const std::vector<Part>
     for (const auto& [address, planned] : part.writes)
       write.operation.changes.emplace_back(
           OmapSet{entry_key(EntryKind::intent, *address), encode_intent({txn, planned->value})});
-    for (const EntryKind kind : {EntryKind::structure, EntryKind::prepare})
-      write.operation.changes.emplace_back(OmapSet{entry_key(kind, {}), version});
+    write.operation.changes.emplace_back(OmapSet{entry_key(EntryKind::structure, {}), version});
     writes.push_back(std::move(write));
   }
   std::vector<int> answers(writes.size());

@@ -15,8 +15,9 @@
 // expected turns out not to hold. Structure counters are of a whole range: that they have changed
 // says only that the interval has to be looked at again.
 //
-// Every written key is guarded by its version, so an operation that arrives twice, or late, after
-// somebody else has written, does nothing.
+// Every written key is guarded by its version, so an operation that arrives late, after somebody
+// else has written, does nothing. What the store must not do is apply one twice: an insert would be
+// done again after somebody has removed its key, as absent is absent.
 #pragma once
 
 #include "base/random.h"

@@ -3,8 +3,7 @@
 //   | 01 | parts u32 | { begin | end | structure } ... | { address | version } ... |
 //
 // all of them length-prefixed. A part is an interval of addresses that was read, with the structure
-// counter of the range that it was in: unchanged, nothing appeared or disappeared there. An empty
-// end: to the end of the map.
+// counter of the range that it was in: unchanged, nothing appeared or disappeared there.
 #pragma once
 
 #include <vector>

@@ -29,8 +29,8 @@ struct RangeChangeOptions {
 };
 
 // `range` is what the caller read, and live. On success it is split, whatever is left to be tidied
-// up. Code::conflict: it is not what the caller read any more. Other codes: it may be split, or
-// will be found unsplit by the next comer.
+// up. Code::conflict: it is not what the caller read any more. Code::exists: the id is in use, and
+// nothing was done. Other codes: it may be split, or will be found unsplit by the next comer.
 // REQUIRES: a range may begin at `at`, inside of the range; new_id was never used before
 Status split_range(ObjectStore& store, const RangeHeader& range, ByteView at, RangeId new_id,
                    uint64_t sticky_until_ms = 0, RangeChangeOptions options = {});

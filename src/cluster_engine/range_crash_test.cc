@@ -40,7 +40,6 @@ class World {
       store_.write("make", "r.1",
                    {.changes = {OmapSet{entry_key(EntryKind::payload, key), encode_payload("0")},
                                 OmapSet{entry_key(EntryKind::version, key), writer},
-                                OmapSet{entry_key(EntryKind::structure, key), writer},
                                 OmapSet{entry_key(EntryKind::structure, {}), writer}}});
     }
     store_.write("make", "r.1",

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "codec/address.h"
 #include "codec/meta_keys.h"
 
 namespace trellis {
@@ -84,9 +83,6 @@ Status write_record(ObjectStore& store, FaultPoint point, const StoredRecord& re
     // from bringing back a counter that somebody saw before.
     const Bytes structure_key = entry_key(EntryKind::structure, {});
     operation.guards.emplace_back(OmapIs{structure_key, Compare::equal, record.structure});
-    Bytes granule;
-    TRY(append_granule(granule, record.key));
-    operation.changes.emplace_back(OmapSet{entry_key(EntryKind::structure, granule), writer});
     operation.changes.emplace_back(OmapSet{structure_key, writer});
   }
   const Bytes object = range_object_name(record.holder.id);

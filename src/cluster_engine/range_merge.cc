@@ -7,26 +7,6 @@
 namespace trellis {
 namespace {
 
-// The counters that both had, each for its part: a new value, as whoever saw one of the old ones
-// cannot tell what happened on the other side.
-Result<std::vector<Change>> new_counters(ObjectStore& store, const RangeHeader& left,
-                                         const RangeHeader& right, uint64_t generation) {
-  const Bytes writer = encode_range_writer('m', left.id, generation);
-  std::vector<Change> changes = {OmapSet{entry_key(EntryKind::structure, {}), writer},
-                                 OmapSet{entry_key(EntryKind::prepare, {}), writer}};
-  for (const RangeHeader* side : {&left, &right}) {
-    const Bytes object = range_object_name(side->id);
-    ReadAnswer answer;
-    TRY(object_status(store.read("merge.read", object,
-                                 {.guards = {generation_is(*side)},
-                                  .omap_keys = straddling_counters(right.start)},
-                                 answer),
-                      object));
-    for (const auto& [key, value] : answer.omap) changes.emplace_back(OmapSet{key, writer});
-  }
-  return changes;
-}
-
 RangeHeader in_state(RangeHeader header, RangeState state, RangeId other) {
   header.state = state;
   header.other = other;
@@ -54,8 +34,10 @@ Status merge_marked(ObjectStore& store, const RangeHeader& merging, const RangeH
   merged.generation = std::max(merging.generation, frozen.generation) + 1;
   merged.end = right.end;
   merged.right = right.right;
-  TRY_ASSIGN(std::vector<Change> counters, new_counters(store, merging, frozen, merged.generation));
-  TRY(change_header(store, "merge.commit", merging, merged, std::move(counters)));
+  // A new value, as whoever saw one of the old ones cannot tell what happened on the other side.
+  const OmapSet structure{entry_key(EntryKind::structure, {}),
+                          encode_range_writer('m', merging.id, merged.generation)};
+  TRY(change_header(store, "merge.commit", merging, merged, {structure}));
   return finish_merge(store, merged);
 }
 
@@ -100,7 +82,7 @@ Status finish_merge(ObjectStore& store, const RangeHeader& range) {
   if (!right.has_value() && right.error().code != Code::not_found) return Error(right.error());
   if (right.has_value() && right->state == RangeState::frozen) {
     std::vector<Change> empty = remove_entries_from({});
-    empty.emplace_back(OmapRemove{entry_key(EntryKind::prepare, {})});
+    empty.emplace_back(OmapRemove{entry_key(EntryKind::structure, {})});
     TRY(change_header(store, "merge.empty", *right,
                       in_state(raised(*right), RangeState::gone, range.id), std::move(empty)));
   }

@@ -4,9 +4,7 @@
 //   omap    d <address>      01 value         payload; the leading byte keeps it from being empty
 //           v <address>      writer           version: of the operation that wrote it, unique
 //           i <address>      intent
-//           s <granule>      writer           structure of a granule
-//           s                writer           structure of the range
-//           p                writer           the last prepare in this range
+//           s                writer           structure: of who made a key come or go, or prepared
 //
 //   st      live                              nothing is going on
 //           split <N> <m>    [m, end) is being copied to N; it is read here and not written
@@ -41,7 +39,6 @@ enum class EntryKind : char {
   version = 'v',
   intent = 'i',
   structure = 's',
-  prepare = 'p',
 };
 
 Bytes range_object_name(RangeId id);

@@ -64,9 +64,7 @@ TEST(RangeObject, GoldenEntries) {
   EXPECT_EQ(entry_key(EntryKind::payload, "k"), "dk");
   EXPECT_EQ(entry_key(EntryKind::version, "k"), "vk");
   EXPECT_EQ(entry_key(EntryKind::intent, "k"), "ik");
-  EXPECT_EQ(entry_key(EntryKind::structure, "g"), "sg");
   EXPECT_EQ(entry_key(EntryKind::structure, ""), "s");
-  EXPECT_EQ(entry_key(EntryKind::prepare, ""), "p");
   EXPECT_EQ(to_hex(encode_payload("ab")), "016162");
   EXPECT_EQ(to_hex(encode_payload("")), "01");
   EXPECT_EQ(to_hex(encode_writer({1, 0x0203})), "00000000000000010000000000000203");

@@ -5,11 +5,10 @@
 namespace trellis {
 namespace {
 
-// The counters of granules on both sides, and of prepares: what was seen before the split is
-// compared with them on either side after it.
-Status copy_range_counters(ObjectStore& store, const RangeHeader& from, const RangeHeader& to) {
-  ReadOperation read{.guards = {generation_is(from)}, .omap_keys = straddling_counters(to.start)};
-  read.omap_keys.push_back(entry_key(EntryKind::prepare, {}));
+// What was seen of the structure before the split is compared with it on either side after it.
+Status copy_structure(ObjectStore& store, const RangeHeader& from, const RangeHeader& to) {
+  const ReadOperation read{.guards = {generation_is(from)},
+                           .omap_keys = {entry_key(EntryKind::structure, {})}};
   ReadAnswer answer;
   const Bytes source = range_object_name(from.id);
   TRY(object_status(store.read("split.read", source, read, answer), source));
@@ -26,7 +25,7 @@ Status split_frozen(ObjectStore& store, const RangeHeader& frozen, const RangeHe
   TRY(object_status(store.write("split.create", new_object,
                                 {.create_exclusively = true, .changes = header_changes(made)}),
                     new_object));
-  TRY(copy_range_counters(store, frozen, made));
+  TRY(copy_structure(store, frozen, made));
   TRY(copy_entries(store,
                    {.source = frozen,
                     .target = made,
@@ -65,6 +64,12 @@ Status split_range(ObjectStore& store, const RangeHeader& range, ByteView at, Ra
                          .other = range.id,
                          .split_at = {},
                          .sticky_until_ms = sticky_until_ms};
+  // Before anything is begun, as giving it up removes the object of that name.
+  const Result<RangeHeader> used = read_header(store, "split.look", new_id);
+  if (used.has_value() || used.error().code == Code::corrupt)
+    return Error{Code::exists, range_object_name(new_id) + " is there already: ids of ranges are " +
+                                   "given once, see the object ids.range"};
+  if (used.error().code != Code::not_found) return Error(used.error());
   RangeHeader frozen = range;
   ++frozen.generation;
   frozen.state = RangeState::split;

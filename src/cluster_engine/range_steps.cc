@@ -6,9 +6,7 @@
 namespace trellis {
 namespace {
 
-// Those that have an address; the last prepare of the range has none.
-constexpr EntryKind addressed_kinds[] = {EntryKind::payload, EntryKind::version, EntryKind::intent,
-                                         EntryKind::structure};
+constexpr EntryKind addressed_kinds[] = {EntryKind::payload, EntryKind::version, EntryKind::intent};
 
 size_t set_bytes(const Change& change) {
   const auto& set = std::get<OmapSet>(change);
@@ -115,13 +113,6 @@ std::vector<Change> remove_entries_from(ByteView from) {
   for (const EntryKind kind : addressed_kinds)
     changes.emplace_back(OmapRemoveRange{entry_key(kind, from), prefix_end(entry_key(kind, {}))});
   return changes;
-}
-
-std::vector<Bytes> straddling_counters(ByteView address) {
-  std::vector<Bytes> keys;
-  for (size_t size = 0; size < address.size(); ++size)
-    keys.push_back(entry_key(EntryKind::structure, address.substr(0, size)));
-  return keys;
 }
 
 Status copy_entries(ObjectStore& store, const EntryCopy& copy, const RangeChangeOptions& options) {

@@ -12,12 +12,8 @@ namespace trellis {
 Status change_header(ObjectStore& store, FaultPoint point, const RangeHeader& from,
                      const RangeHeader& to, std::vector<Change> more = {});
 
-// Removes every entry of an address at or above `from`, and the counters of granules there.
+// Removes every entry of an address at or above `from`.
 std::vector<Change> remove_entries_from(ByteView from);
-
-// The keys of structure counters of granules that lie on both sides of an address: its prefixes,
-// first of all the range's own counter.
-std::vector<Bytes> straddling_counters(ByteView address);
 
 // Copies the entries of [begin, end) page by page. Each read is guarded by the source's header,
 // each write by the target's.

@@ -13,11 +13,15 @@ Result<size_t> RangeSweeper::sweep() {
   TRY(object_status(listed, "the list of range objects"));
   std::map<RangeId, RangeHeader> met;
   size_t settled = 0;
+  Status first_failure;
+  const auto failed = [&](const Error& error) {
+    if (first_failure.has_value()) first_failure = error;
+  };
   for (const RangeId id : ids) {
     const Result<RangeHeader> header = read_header(store_, "sweep.read", id);
     if (!header.has_value()) {
-      if (header.error().code == Code::not_found) continue;
-      return Error(header.error());
+      if (header.error().code != Code::not_found) failed(header.error());
+      continue;
     }
     if (header->state == RangeState::live) continue;
     const auto before = met_.find(id);
@@ -32,9 +36,10 @@ Result<size_t> RangeSweeper::sweep() {
     if (done.has_value())
       ++settled;
     else if (done.error().code != Code::conflict)
-      return Error(done.error());
+      failed(done.error());
   }
   met_ = std::move(met);
+  TRY(first_failure);
   return settled;
 }
 

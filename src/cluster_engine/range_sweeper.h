@@ -14,7 +14,8 @@ namespace trellis {
 class RangeSweeper {
  public:
   explicit RangeSweeper(ObjectStore& store) : store_(store) {}
-  // One thread at a time. Returns how many ranges it settled or removed.
+  // One thread at a time. Returns how many ranges it settled or removed; the first error, after it
+  // has looked at all of them.
   Result<size_t> sweep();
 
  private:

@@ -51,7 +51,7 @@ Bytes file_key(Random& random) {
   return key + small(random, 2);
 }
 
-Bytes any_key(Random& random) {
+Bytes any_record(Random& random) {
   switch (random.below(5)) {
     case 0:
     case 1: return redis_key(random);
@@ -67,7 +67,7 @@ Bytes any_key(Random& random) {
 
 // Any bytes may bound an interval, also those that are no key.
 Bytes any_bound(Random& random) {
-  Bytes bound = any_key(random);
+  Bytes bound = any_record(random);
   if (random.one_in(3)) bound.resize(random.below(bound.size() + 1));
   if (random.one_in(4)) bound = prefix_end(bound);
   if (random.one_in(4)) bound += small(random, 2);
@@ -136,7 +136,7 @@ TEST_F(StoredOrder, IsThatOfTheKeys) {
     stored_.clear();
     std::vector<Bytes> keys;
     for (uint64_t i = random_.below(200); i > 0; i--) {
-      const Bytes key = any_key(random_);
+      const Bytes key = any_record(random_);
       Bytes address;
       ASSERT_OK(append_address(address, key));
       if (stored_.emplace(address, key).second) keys.push_back(key);

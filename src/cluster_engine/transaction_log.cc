@@ -1,5 +1,6 @@
 #include "cluster_engine/transaction_log.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <random>
 
@@ -63,22 +64,25 @@ Result<bool> TransactionLog::decide(const Writer& txn, const Decision& decision)
     TRY(object_status(answer, object));
   }
   // Sent and perhaps still under way: only what stands in the log says what becomes of it.
-  Result<bool> decided = decision_of(txn, "decide.look");
+  const Result<std::optional<bool>> decided = decision_of(txn, "decide.look");
   if (!decided.has_value())
     return Error{Code::maybe, "not known to be committed: " + decided.error().message};
-  if (!*decided) TRY(check_live());
-  return decided;
+  if (!*decided && is_unknown(answer))
+    return Error{Code::maybe, "not known to be committed: this client was declared dead meanwhile"};
+  if (!decided->value_or(false)) TRY(check_live());
+  return decided->value_or(false);
 }
 
 Status TransactionLog::check_live() {
   const Bytes object = log_object_name(incarnation_);
   ReadAnswer answer;
-  TRY(object_status(store_.read("decide.look", object, {.want_attributes = true}, answer), object));
+  const int status = store_.read("decide.look", object, {.want_attributes = true}, answer);
+  if (status != -ENOENT) TRY(object_status(status, object));
   if (answer.attributes[Bytes(state_attribute)] == live_state) return {};
   return Error{Code::unavailable, "this client was declared dead: open the map again"};
 }
 
-Result<bool> TransactionLog::decision_of(const Writer& txn, FaultPoint point) {
+Result<std::optional<bool>> TransactionLog::decision_of(const Writer& txn, FaultPoint point) {
   const Bytes object = log_object_name(txn.incarnation);
   const Bytes key = encode_writer(txn);
   int answer = 0;
@@ -86,13 +90,14 @@ Result<bool> TransactionLog::decision_of(const Writer& txn, FaultPoint point) {
     answer = store_.write(point, object,
                           {.guards = {OmapIs{key, Compare::equal, ""}},
                            .changes = {OmapSet{key, encode_decision({})}}});
-    if (answer >= 0 || answer == -ENOENT) return false;
+    if (answer >= 0) return std::optional(false);
+    if (answer == -ENOENT) return std::optional<bool>();
     ReadAnswer found;
     answer = store_.read(point, object, {.omap_keys = {key}}, found);
-    if (answer == -ENOENT) return false;
+    if (answer == -ENOENT) return std::optional<bool>();
     if (answer < 0 || found.omap.empty()) continue;
     TRY_ASSIGN(const Decision decision, decode_decision(found.omap.begin()->second));
-    return decision.committed;
+    return std::optional(decision.committed);
   }
   TRY(object_status(answer, object));
   return Error{Code::unavailable, object + ": no answer in time"};
@@ -147,8 +152,9 @@ Status TransactionLog::resolve(const RangeHeader& range, const StoredIntents& me
 Status TransactionLog::meet(const RangeHeader& range, const StoredIntents& met,
                             Patience& patience) {
   if (patience.wait(encode_writer(met.txn))) return {};
-  TRY_ASSIGN(const bool committed, decision_of(met.txn, "help.decide"));
-  Status resolved = resolve(range, met, committed, "help.resolve", patience);
+  TRY_ASSIGN(const std::optional<bool> committed, decision_of(met.txn, "help.decide"));
+  // Without a log: it was swept, and what is left of its intents was not decided.
+  Status resolved = resolve(range, met, committed.value_or(false), "help.resolve", patience);
   // Somebody else was faster, or the range has changed: the next look tells.
   if (!resolved.has_value() && resolved.error().code == Code::conflict) return {};
   return resolved;
@@ -188,7 +194,9 @@ Status TransactionLog::resolve_between(const Writer& txn, bool committed, ByteVi
     }
     TRY(object_status(status, object));
     OmapPage& page = answer.pages[0];
-    Bytes next = page.more ? successor(page.entries.back().first.substr(1)) : range->end;
+    // What lies behind the end is the copy of a merge that is not finished.
+    Bytes next = range->end;
+    if (page.more) next = std::min(next, successor(page.entries.back().first.substr(1)));
     for (const auto& [key, bytes] : answer.omap) page.entries.emplace_back(key, bytes);
     StoredIntents met{txn, {}};
     for (auto& [key, bytes] : page.entries) {

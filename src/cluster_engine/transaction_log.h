@@ -55,8 +55,9 @@ class TransactionLog {
   Status sweep(uint64_t incarnation);
 
  private:
-  // What stands in the log, after "A" was put there if there was nothing.
-  Result<bool> decision_of(const Writer& txn, FaultPoint point);
+  // What stands in the log, after "A" was put there if there was nothing. Absent: there is no log
+  // any more.
+  Result<std::optional<bool>> decision_of(const Writer& txn, FaultPoint point);
   Status check_live();
 
   ObjectStore& store_;

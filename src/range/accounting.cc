@@ -83,7 +83,8 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> before,
   for (const RangeDescriptor& range : before) {
     const auto at = by_start_.find(range.start);
     if (at == by_start_.end()) continue;
-    const Entry& entry = *at->second;
+    const std::shared_ptr<Entry> kept = at->second;  // its mutex must outlive the lock
+    const Entry& entry = *kept;
     const std::lock_guard entry_lock(entry.mutex);
     bytes += entry.bytes;
     keys += entry.keys;

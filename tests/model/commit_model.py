@@ -35,8 +35,7 @@ class Transaction(NamedTuple):
 class Range(NamedTuple):
     history: tuple  # by key
     intent: tuple  # by key: the transaction that has locked it, or None
-    structure: tuple = ()  # the counter s: who last made a key appear or disappear
-    prepared: tuple = ()  # the counter p: who last prepared here
+    structure: tuple = ()  # the counter s: who last made a key appear or disappear, or prepared
 
 
 class State(NamedTuple):
@@ -46,7 +45,6 @@ class State(NamedTuple):
     seen: tuple  # by transaction: by key: the version that it read, None: it did not
     counter: tuple  # by transaction: by key that was scanned, or only read and not there: the
     #                 structure counter of its range; None: not noted
-    last_prepare: tuple  # by transaction: the counter p that a clear saw
     record: tuple  # by transaction: what stands in the log
     log: tuple  # by transaction: of its server's log: live, fenced, looked, gone
     answer: tuple  # by transaction: what its client was told
@@ -101,7 +99,7 @@ class CommitModel:
         return State(
             ranges=ranges, mover="whole" if self.upper else "still",
             phase=(("read", frozenset()),) * each, seen=(nothing,) * each,
-            counter=(nothing,) * each, last_prepare=((),) * each, record=(NOTHING,) * each,
+            counter=(nothing,) * each, record=(NOTHING,) * each,
             log=("live",) * each, answer=("",) * each, after=(None,) * each,
             helpers=(None,) * self.helper_count, late=(frozenset(),) * each)
 
@@ -163,7 +161,7 @@ class CommitModel:
         return s._replace(ranges=put(s.ranges, r, changed))
 
     def count(self, s, key, **fields):
-        """The counters of a key's range: structure, prepared."""
+        """The counter of a key's range: structure."""
         r = self.where(s, key)
         return s._replace(ranges=put(s.ranges, r, s.ranges[r]._replace(**fields)))
 
@@ -225,14 +223,12 @@ class CommitModel:
             if scan or (absent and "absence is validated as absence" not in self.weak):
                 counter = put(counter, self.index[key], self.structure(s, key))
         s = s._replace(seen=put(s.seen, t, seen), counter=put(s.counter, t, counter))
-        if scan:
-            prepared = s.ranges[self.where(s, keys[0])].prepared
-            s = s._replace(last_prepare=put(s.last_prepare, t, prepared))
         yield f"T{t} reads {keys}", self.go(s, t, "read", done | frozenset(keys))
 
     def unchanged(self, s, t, key):
         """The guard of one key: its version, and no foreign intent. A key of an interval that was
-        not there cannot be named in a guard: the structure counter stands for it."""
+        not there cannot be named in a guard, and intents on those that were there are not: the
+        structure counter stands for both."""
         i = self.index[key]
         transaction = self.transactions[t]
         named = key in transaction.reads or key in transaction.written()
@@ -240,6 +236,8 @@ class CommitModel:
             return True
         if version(self.history(s, key)) != s.seen[t][i]:
             return False
+        if key in transaction.scans and not named:
+            return True
         return self.intent(s, key) in (None, t) or "validates past intents" in self.weak
 
     def same_structure(self, s, t, key):
@@ -255,11 +253,9 @@ class CommitModel:
             return
         if any(not self.may_write(s, key) for key in keys):
             return
-        r = s.ranges[self.where(s, next(iter(keys)))]
-        good = all(self.unchanged(s, t, key) for key in keys - transaction.clears)
-        good = good and all(self.same_structure(s, t, key) for key in transaction.scans)
-        if transaction.clears:
-            good = good and r.prepared == s.last_prepare[t]
+        good = all(self.unchanged(s, t, key) for key in keys)
+        good = good and all(self.same_structure(s, t, key)
+                            for key in transaction.scans | transaction.clears)
         if not good:
             yield f"T{t} is refused", self.answer(self.go(s, t, "end"), t, ABORTED)
             return
@@ -291,7 +287,7 @@ class CommitModel:
             if self.doubled:
                 following = self.sent(following, t, ("prepare", tuple(keys)))
             if self.may_prepare(s, t, keys):
-                yield f"T{t} prepares {keys}", self.prepare(following, t, transaction, keys)
+                yield f"T{t} prepares {keys}", self.prepare(following, t, keys)
             else:
                 yield f"T{t} cannot prepare {keys}", self.go(s, t, "abort")
 
@@ -304,19 +300,15 @@ class CommitModel:
                 and all(self.same_structure(s, t, key)
                         for key in self.noted_with(s, t, keys[0])))
 
-    def prepare(self, s, t, transaction, keys):
-        kinds = dict(transaction.writes)
+    def prepare(self, s, t, keys):
         mine = (t, "prepare", self.where(s, keys[0]))
-        if any(self.changes_structure(s, key, kinds[key]) for key in keys):
-            if "a prepare does not count structure" not in self.weak:
-                s = self.count(s, keys[0], structure=mine)
-                # What it scanned here is as it was if the counter stays its own.
-                counter = s.counter[t]
-                for key in self.noted_with(s, t, keys[0]):
-                    counter = put(counter, self.index[key], mine)
-                s = s._replace(counter=put(s.counter, t, counter))
-        if "a prepare is not counted" not in self.weak:
-            s = self.count(s, keys[0], prepared=mine)
+        if "a prepare does not count" not in self.weak:
+            s = self.count(s, keys[0], structure=mine)
+            # What it scanned here is as it was if the counter stays its own.
+            counter = s.counter[t]
+            for key in self.noted_with(s, t, keys[0]):
+                counter = put(counter, self.index[key], mine)
+            s = s._replace(counter=put(s.counter, t, counter))
         for key in keys:
             s = self.change(s, key, intent=t)
         return s
@@ -384,8 +376,7 @@ class CommitModel:
             if len(self.by_range(s, keys)) > 1 or any(not self.may_write(s, k) for k in keys):
                 continue
             if self.may_prepare(s, t, keys):
-                yield f"late {operation} of T{t}", self.prepare(
-                    arrived, t, self.transactions[t], keys)
+                yield f"late {operation} of T{t}", self.prepare(arrived, t, keys)
 
     def resolve_steps(self, s, t, transaction, done):
         todo = transaction.written() - done
@@ -497,7 +488,7 @@ class CommitModel:
         elif s.mover == "merge copied":
             new = ("merge",)
             if "a merge keeps the counters" not in self.weak:
-                low = low._replace(structure=new, prepared=new)
+                low = low._replace(structure=new)
             yield "merge is undone", s._replace(
                 mover="split again", ranges=(self.without(s.ranges[0], self.upper),) + s.ranges[1:])
             empty = self.without(high, self.keys)
@@ -511,7 +502,7 @@ class CommitModel:
         if "intents do not move" in self.weak:
             high = high._replace(intent=tuple(None for _ in self.keys))
         if "counters are not copied" in self.weak:
-            high = high._replace(structure=(), prepared=())
+            high = high._replace(structure=())
         return high
 
     def without(self, held, keys):
@@ -626,8 +617,8 @@ def run_real_time(report):
 def run_scans(report):
     ranges = ("ab", "z")
     report.holds("scans: an insert into what was scanned", CommitModel(PHANTOM, ranges))
-    report.breaks("scans: a prepare does not count structure",
-                  CommitModel(PHANTOM, ranges, ["a prepare does not count structure"]))
+    report.breaks("scans: a prepare does not count",
+                  CommitModel(PHANTOM, ranges, ["a prepare does not count"]))
     report.holds("scans: of a range that is written too", CommitModel(PHANTOM_BESIDE, ranges))
     report.breaks("scans: of written ranges are not validated",
                   CommitModel(PHANTOM_BESIDE, ranges,
@@ -643,8 +634,6 @@ def run_scans(report):
     cleared = [transaction(reads="x", writes="xy"), transaction(clears="x")]
     report.holds("scans: a range is emptied under a prepare",
                  CommitModel(cleared, ("x", "y"), present="x"))
-    report.breaks("scans: a prepare is not counted",
-                  CommitModel(cleared, ("x", "y"), ["a prepare is not counted"], present="x"))
 
 
 def run_moves(report):
