@@ -188,12 +188,18 @@ Result<std::vector<std::string>> Repository::ids() const {
   return ids;
 }
 
-Result<Manifest> Repository::find(std::string_view id) const {
+Result<Manifest> Repository::find(std::string_view id,
+                                  FunctionRef<bool(const Manifest&)> fits) const {
   if (!id.empty()) return get_manifest(id);
   TRY_ASSIGN(const std::vector<std::string> all, ids());
   if (all.empty())
     return Error{Code::not_found, fmt::format("there is no backup in {} yet", path_.string()),
                  "backup_not_found"};
+  for (size_t i = all.size(); i-- > 0;) {
+    // Of one that cannot be read nobody knows whether it is the one that is meant.
+    TRY_ASSIGN(Manifest manifest, get_manifest(all[i]));
+    if (fits(manifest)) return manifest;
+  }
   return get_manifest(all.back());
 }
 
