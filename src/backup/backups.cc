@@ -380,7 +380,10 @@ Result<JobStatus> Backups::create(const CreateRequest& request) {
 
 Result<JobStatus> Backups::restore(const RestoreRequest& request, const Caller&) {
   TRY_ASSIGN(const Repository repository, Repository::open(request.repository));
-  TRY_ASSIGN(const Manifest manifest, repository.find(request.backup));
+  const auto has_it = [&](const Manifest& each) {
+    return request.keyspace.empty() || each.find(request.keyspace) != nullptr;
+  };
+  TRY_ASSIGN(const Manifest manifest, repository.find(request.backup, has_it));
   const Keyspace* source = request.keyspace.empty() && manifest.keyspaces.size() == 1
                                ? &manifest.keyspaces.front()
                                : manifest.find(request.keyspace);

@@ -75,7 +75,7 @@ class Backups {
 
   struct RestoreRequest {
     std::filesystem::path repository;
-    std::string backup = {};    // empty: the latest
+    std::string backup = {};    // empty: the latest that has the keyspace
     std::string keyspace = {};  // in the backup; empty: its only one
     std::string name = {};      // of the new one; empty: the same
     uint64_t bytes_per_second = 0;

@@ -109,7 +109,11 @@ Result<Repository> Repository::open_or_make(const std::filesystem::path& path) {
 
 Result<uint64_t> Repository::put_chunk(const EntryChunk& chunk) {
   std::error_code failed;
-  if (std::filesystem::exists(chunk_path(chunk.facts.digest), failed)) return 0;
+  if (std::filesystem::exists(chunk_path(chunk.facts.digest), failed)) {
+    // Whoever wrote it may have been killed before its name was durable.
+    unsynced_[static_cast<unsigned char>(chunk.facts.digest[0])] = true;
+    return 0;
+  }
   const Bytes file = encode_chunk_file(chunk.plain);
   TRY(put_chunk_file(chunk.facts.digest, file));
   return file.size();
@@ -188,12 +192,18 @@ Result<std::vector<std::string>> Repository::ids() const {
   return ids;
 }
 
-Result<Manifest> Repository::find(std::string_view id) const {
+Result<Manifest> Repository::find(std::string_view id,
+                                  FunctionRef<bool(const Manifest&)> fits) const {
   if (!id.empty()) return get_manifest(id);
   TRY_ASSIGN(const std::vector<std::string> all, ids());
   if (all.empty())
     return Error{Code::not_found, fmt::format("there is no backup in {} yet", path_.string()),
                  "backup_not_found"};
+  for (size_t i = all.size(); i-- > 0;) {
+    // Of one that cannot be read nobody knows whether it is the one that is meant.
+    TRY_ASSIGN(Manifest manifest, get_manifest(all[i]));
+    if (fits(manifest)) return manifest;
+  }
   return get_manifest(all.back());
 }
 
@@ -209,6 +219,10 @@ Result<uint64_t> Repository::remove(std::string_view id) {
   }
   std::error_code failed;
   std::filesystem::remove(manifest_path(id), failed);
+  if (failed)  // and its chunks stay
+    return Error{Code::unavailable,
+                 fmt::format("{}: {}", manifest_path(id).string(), failed.message()),
+                 "backup_files"};
   TRY(sync_folder_of_files(path_ / "backups"));
   uint64_t freed = 0;
   for (const auto& entry :

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backup/manifest.h"
+#include "base/function_ref.h"
 #include "base/result.h"
 
 namespace trellis {
@@ -36,8 +37,8 @@ class Repository {
   Result<Manifest> get_manifest(std::string_view id) const;
   // Oldest first.
   Result<std::vector<std::string>> ids() const;
-  // The id, or the latest if it is empty.
-  Result<Manifest> find(std::string_view id) const;
+  // The id; if it is empty the latest that fits, or the latest of all if none does.
+  Result<Manifest> find(std::string_view id, FunctionRef<bool(const Manifest&)> fits) const;
   // Forgets a backup, and removes chunks that no backup names. How many bytes that freed.
   Result<uint64_t> remove(std::string_view id);
 

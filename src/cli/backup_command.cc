@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <filesystem>
 #include <memory>
@@ -18,6 +19,7 @@ namespace json = boost::json;
 
 constexpr uint64_t job_poll_us = 100'000;
 constexpr size_t bar_columns = 24;
+constexpr uint64_t restore_threads_max = 32;
 
 struct BackupArguments {
   std::string folder;  // "-": a stream
@@ -151,6 +153,8 @@ Status create_stream(ClientSession& session, const BackupArguments& arguments) {
 }
 
 Status restore_stream(ClientSession& session, const BackupArguments& arguments) {
+  if (!arguments.backup.empty() || arguments.detach || !arguments.threads.empty())
+    return wrong_use("BACKUP, --threads and --detach are for folders: a stream is one backup");
   std::string target = "/v1/backups/stream";
   char separator = '?';
   const auto add = [&](std::string_view name, const std::string& value) {
@@ -182,11 +186,16 @@ Status restore_stream(ClientSession& session, const BackupArguments& arguments) 
 Status restore_whole(ClientSession& session, const BackupArguments& arguments) {
   if (!arguments.keyspace.empty() || !arguments.name.empty())
     return wrong_use("--data restores everything: it goes without --keyspace and --as");
+  if (arguments.detach) return wrong_use("--data needs no server: there is nothing to detach from");
   TRY_ASSIGN(const uint64_t limit, limit_of(arguments));
   OfflineRestore asked{.data = arguments.data,
                        .repository = {},
                        .backup = arguments.backup,
                        .bytes_per_second = limit};
+  if (!arguments.threads.empty()) {
+    TRY_ASSIGN(const uint64_t threads, parse_whole_number(arguments.threads, 1));
+    asked.threads = static_cast<unsigned>(std::min<uint64_t>(threads, restore_threads_max));
+  }
   if (arguments.folder == "-") {
     asked.read = [&] { return session.in.read_some(); };
   } else {
@@ -325,7 +334,8 @@ void add_restore_command(CLI::App& backup, ClientCommands& commands) {
   CLI::App* restore = commands.add(
       backup, "restore", "Make a keyspace, or a whole new data folder, of a backup",
       [arguments](ClientSession& session) { return restore_backup(session, *arguments); });
-  add_argument(*restore, "BACKUP", arguments->backup, "Which (default the latest)");
+  add_argument(*restore, "BACKUP", arguments->backup,
+               "Which (default the latest of what is asked for)");
   add_folder(*restore, arguments, "--from", "Where the backups are; - is standard input");
   add_text(*restore, "--keyspace", arguments->keyspace, "NAME",
            "Which of its keyspaces (default its only one)")

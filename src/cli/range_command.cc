@@ -250,12 +250,13 @@ Status set_keeper(ClientSession& session, bool paused) {
 Status verify_ranges(ClientSession& session) {
   TRY_ASSIGN(const ApiAnswer answer,
              session.api.ask({.method = HttpMethod::post, .target = "/v1/ranges/verify"}));
-  if (session.json) return print_line(session, answer.text);
+  if (session.json) TRY(print_line(session, answer.text));
   size_t found = 0;
   for (const std::string_view of : {"of_ranges", "of_directory"}) {
     for (const json::value& value : array_at(answer.object, of)) {
       if (!value.is_object()) continue;
       found++;
+      if (session.json) continue;
       TRY(print_line(session, fmt::format("{}: {}", text_at(value.get_object(), "kind"),
                                           terminal_line(text_at(value.get_object(), "text")))));
     }
@@ -263,7 +264,8 @@ Status verify_ranges(ClientSession& session) {
   const std::string counted =
       fmt::format("{} ranges, {} records", number_at(answer.object, "ranges").value_or(0),
                   number_at(answer.object, "records").value_or(0));
-  if (found == 0) return print_line(session, counted + ": all is as it should be");
+  if (found == 0)
+    return session.json ? Status() : print_line(session, counted + ": all is as it should be");
   return Error{Code::corrupt,
                array_at(answer.object, "of_ranges").empty()
                    ? counted + ": `trellis range rebuild` repairs the directory"
@@ -316,7 +318,7 @@ void add_range_looks(CLI::App& range, ClientCommands& commands,
   CLI::App* show = add_one(range, commands, arguments, "show", "One range, by its id", show_range);
   add_argument(*show, "ID", arguments->id, "Id of the range")
       ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(checked_by([](const std::string& text) { return parse_whole_number(text); }));
   add_key_argument(
       *add_one(range, commands, arguments, "lookup", "The range that holds a key", lookup_key),
       *arguments);

@@ -19,7 +19,7 @@ constexpr size_t bar_columns = 30;
 
 struct JobArguments {
   unsigned threads = 2;
-  std::string speed = "0";
+  std::string speed;  // empty: not said
   bool background = false;
   std::string id;
   std::string action;
@@ -56,15 +56,16 @@ std::string job_text(const json::object& job) {
 
 Status finish_job(ClientSession& session, const ApiAnswer& answer) {
   const json::object& job = answer.object;
-  if (session.json) return print_line(session, answer.text);
+  if (session.json) TRY(print_line(session, answer.text));
   for (const json::value& value : array_at(job, "findings"))
-    if (value.is_object())
+    if (value.is_object() && !session.json)
       TRY(print_line(
           session, fmt::format("range {}: {}",
                                number_at(object_at(value.get_object(), "range"), "id").value_or(0),
                                terminal_line(text_at(value.get_object(), "what")))));
   if (const std::string error = text_at(job, "error"); !error.empty())
     return Error{Code::unavailable, "the job failed: " + error};
+  if (session.json) return {};
   return session.out.write(
       name_value_lines({{"state", text_at(job, "state")},
                         {"ranges", std::to_string(number_at(job, "ranges_done").value_or(0))},
@@ -74,7 +75,8 @@ Status finish_job(ClientSession& session, const ApiAnswer& answer) {
 }
 
 Status run_job(ClientSession& session, const JobArguments& arguments, std::string_view kind) {
-  TRY_ASSIGN(const uint64_t speed, parse_speed(arguments.speed));
+  TRY_ASSIGN(const uint64_t speed,
+             arguments.speed.empty() ? Result<uint64_t>(0) : parse_speed(arguments.speed));
   TRY_ASSIGN(ApiAnswer answer,
              session.api.ask(json_call(
                  HttpMethod::post, "/v1/ranges/jobs",
@@ -122,10 +124,12 @@ Status show_checksums(ClientSession& session, const std::string& id) {
 Status show_jobs(ClientSession& session, const JobArguments& arguments) {
   if (arguments.checksums) return show_checksums(session, arguments.id);
   if (!arguments.id.empty()) {
-    TRY_ASSIGN(const uint64_t speed, parse_speed(arguments.speed));
     json::object change;
     if (!arguments.action.empty()) change["action"] = arguments.action;
-    if (arguments.speed != "0") change["bytes_per_second"] = speed;
+    if (!arguments.speed.empty()) {
+      TRY_ASSIGN(const uint64_t speed, parse_speed(arguments.speed));
+      change["bytes_per_second"] = speed;
+    }
     ApiCall call = change.empty()
                        ? ApiCall{.target = "/v1/ranges/jobs/" + arguments.id}
                        : json_call(HttpMethod::post, "/v1/ranges/jobs/" + arguments.id, change);
@@ -133,6 +137,8 @@ Status show_jobs(ClientSession& session, const JobArguments& arguments) {
     return session.json ? print_line(session, answer.text)
                         : print_line(session, job_text(answer.object));
   }
+  if (!arguments.action.empty() || !arguments.speed.empty())
+    return wrong_use("which job? `trellis range jobs` lists them");
   TRY_ASSIGN(const ApiAnswer answer, session.api.ask({.target = "/v1/ranges/jobs"}));
   if (session.json) return print_line(session, answer.text);
   Table table({{"JOB", Align::right}, {"STARTED"}, {"PROGRESS"}});
@@ -147,7 +153,7 @@ Status show_jobs(ClientSession& session, const JobArguments& arguments) {
 
 CLI::Option* add_speed(CLI::App& command, JobArguments& arguments) {
   return add_text(command, "--speed", arguments.speed, "SIZE",
-                  "Bytes per second at most, such as 10MiB (default no limit)")
+                  "Bytes per second at most, such as 10MiB (default 0, no limit)")
       ->check(checked_by(parse_speed));
 }
 
@@ -175,7 +181,8 @@ void add_range_job_commands(CLI::App& range, ClientCommands& commands) {
   CLI::App* jobs =
       commands.add(range, "jobs", "Jobs over all ranges: how far they are; pause or end one",
                    [arguments](ClientSession& session) { return show_jobs(session, *arguments); });
-  add_argument(*jobs, "ID", arguments->id, "One job")->check(CLI::NonNegativeNumber);
+  add_argument(*jobs, "ID", arguments->id, "One job")
+      ->check(checked_by([](const std::string& text) { return parse_whole_number(text); }));
   for (const char* const action : {"pause", "resume", "cancel"})
     jobs->add_flag_callback(
         fmt::format("--{}", action), [arguments, action] { arguments->action = action; },

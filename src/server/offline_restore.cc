@@ -92,10 +92,16 @@ Result<OfflineRestored> restore_offline(const OfflineRestore& asked) {
   if (plan.is_spool) {
     control.begin_phase("reading", 0);
     plan.repository = spool;
-    TRY_ASSIGN(plan.backup, spool_stream(asked, spool));
+    auto backup = spool_stream(asked, spool);
+    if (!backup) {
+      discard(remove_tree(spool));  // the next try does it
+      return std::move(backup).error();
+    }
+    plan.backup = std::move(*backup);
   }
   TRY_ASSIGN(const Repository repository, Repository::open(plan.repository));
-  TRY_ASSIGN(const Manifest manifest, repository.find(plan.backup));
+  const auto is_whole = [](const Manifest& each) { return each.whole; };
+  TRY_ASSIGN(const Manifest manifest, repository.find(plan.backup, is_whole));
   plan.backup = manifest.id;
   if (!manifest.whole)
     return Error{Code::invalid,

@@ -15,7 +15,7 @@ namespace trellis {
 struct OfflineRestore {
   std::filesystem::path data;        // not there yet, or empty
   std::filesystem::path repository;  // an absolute path; empty: `read` gives a stream
-  std::string backup = {};           // empty: the latest
+  std::string backup = {};           // empty: the latest of a whole store
   unsigned threads = 2;
   uint64_t bytes_per_second = 0;             // 0: as fast as it goes
   std::function<Result<Bytes>()> read = {};  // empty at the end

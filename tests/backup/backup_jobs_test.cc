@@ -432,6 +432,28 @@ TEST_F(BackupJobsTest, OtherFoldersAreRefused) {
   EXPECT_CODE(create_in(repository()), Code::unsupported);
 }
 
+// In a folder with backups of many things the latest of them is seldom the one that is meant.
+TEST_F(BackupJobsTest, TheLatestIsTheLatestThatHasTheKeyspace) {
+  make("a");
+  make("b");
+  put("a", "key", "old");
+  ASSERT_EQ(create("a").state, JobState::done);
+  put("a", "key", "new");
+  const Entries expected = entries_of("a");
+  clock_.advance_ms(10);
+  ASSERT_EQ(create("").state, JobState::done);
+  clock_.advance_ms(10);
+  ASSERT_EQ(create("b").state, JobState::done);
+  ASSERT_EQ(restore("c", "", "a").state, JobState::done);
+  expect_same("c", expected);
+  EXPECT_CODE(backups_->restore({.repository = repository(), .keyspace = "none"}, admin),
+              Code::not_found);
+  const auto is_whole = [](const Manifest& each) { return each.whole; };
+  const auto whole = Repository::open(repository())->find("", is_whole);
+  ASSERT_OK(whole);
+  EXPECT_TRUE(whole->whole);
+}
+
 // The folder of jobs is cleared up at every start, but not of what others put there.
 TEST_F(BackupJobsTest, TheFolderOfJobsIsNoPlaceForBackups) {
   make("a");

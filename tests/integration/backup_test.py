@@ -357,6 +357,15 @@ class BadInput(BackupTest):
                    self.repository, "--as", "x")
         self.fails("does not begin as one does", "backup", "restore", "--from", "-", "--as", "x",
                    stdin=b"REDIS0011 and so on")
+        new = self.folder / "new"
+        self.fails("does not begin as one does", "backup", "restore", "--from", "-", "--data", new,
+                   stdin=b"REDIS0011 and so on")
+        self.assertEqual(list(self.folder.glob("new*")), [])
+        # What does nothing is not taken as if it did.
+        for wrong in (("-", "--as", "x", "--detach"), ("-", "--as", "x", "--threads", "2"),
+                      (self.repository, "--data", new, "--detach")):
+            done = self.trellis("backup", "restore", "--from", *wrong)
+            self.assertEqual(done.code, 2, done.err)
         manifest = self.repository / "backups" / f"{backup}.backup"
         whole = manifest.read_bytes()
         manifest.write_bytes(whole[:-1])

@@ -150,6 +150,8 @@ class ByHand(RangesTest):
         explained = self.does("key", "explain", out.split()[0], "--json").json
         self.assertEqual(explained["address"], "780000006401306b00016d")
 
+        for wrong in ("abc", "1.5"):
+            self.fails(2, "number", "range", "show", wrong)
         shown = self.does("range", "show", right["id"]).out
         self.assertIn(str(right["id"]), shown)
         self.load(500)
@@ -184,6 +186,15 @@ class Jobs(RangesTest):
         eventually(lambda: self.does("range", "jobs", job, "--json").json["state"] == "canceled",
                    "its end")
         self.fails(1, "there is no job 4711", "range", "jobs", "4711")
+        self.fails(2, "which job?", "range", "jobs", "--pause")
+
+    def test_a_limit_can_be_lifted(self):
+        self.load()
+        job = self.does("range", "recount", "--background", "--speed", "1KiB", "--json").json["id"]
+        self.assertEqual(self.does("range", "jobs", job, "--speed", "0",
+                                   "--json").json["bytes_per_second"], 0)
+        eventually(lambda: self.does("range", "jobs", job, "--json").json["state"] == "done",
+                   "its end")
 
 
 class Damage(TrellisTest):
@@ -205,6 +216,7 @@ class Damage(TrellisTest):
             code, text = self.command(server, "range", "verify")
             self.assertEqual(code, 1, text)
             self.assertIn("trellis range rebuild", text)
+            self.assertEqual(self.command(server, "range", "verify", "--json")[0], 1)
             # What the directory does not know is not made up.
             code, text = self.command(server, "key", "explain", raw_key("a"))
             self.assertEqual(code, 1, text)
