@@ -74,18 +74,33 @@ Result<Bytes> address_of_text(std::string_view text) {
   return address;
 }
 
-Result<HttpResponse> get_ranges(const RestContext& context, const HttpRequest& request) {
-  TRY(identify_server_admin(context, request));
+// Which ranges a page has: from the one that holds an address on.
+struct PageRequest {
+  Bytes from;
+  size_t limit;
+};
+
+Result<PageRequest> page_request(const HttpRequest& request) {
   TRY(check_query(request, {"from", "limit"}));
   TRY_ASSIGN(const auto from, query_text(request, "from"));
   TRY_ASSIGN(const size_t limit, query_limit(request, 100, range_entries_max));
-  auto start = from_hex(from.value_or(""));
-  if (!start) return bad_query("from: " + start.error().message);
+  auto address = from_hex(from.value_or(""));
+  if (!address) return bad_query("from: " + address.error().message);
+  return PageRequest{std::move(*address), limit};
+}
+
+// `from` of the page behind one whose last range is given.
+json::value next_page(const RangeDescriptor& last) {
+  if (last.end == map_key_max) return nullptr;
+  return json::value(to_hex(last.end));
+}
+
+Result<HttpResponse> get_ranges(const RestContext& context, const HttpRequest& request) {
+  TRY(identify_server_admin(context, request));
+  TRY_ASSIGN(const PageRequest asked, page_request(request));
   const RangeAccounting& accounting = context.ranges.keeper().accounting();
-  const std::vector<RangeFigures> page = accounting.figures(*start, limit);
-  json::value next = nullptr;
-  if (page.size() == limit && page.back().range.end != map_key_max)
-    next = to_hex(page.back().range.end);
+  const std::vector<RangeFigures> page = accounting.figures(asked.from, asked.limit);
+  json::value next = page.size() == asked.limit ? next_page(page.back().range) : nullptr;
   return json_answer(json::object{{"ranges", all_figures_json(page)},
                                   {"next", std::move(next)},
                                   {"total", accounting.ranges()}});
@@ -334,22 +349,16 @@ Result<HttpResponse> get_job(const RestContext& context, const HttpRequest& requ
 
 Result<HttpResponse> get_checksums(const RestContext& context, const HttpRequest& request) {
   TRY(identify_server_admin(context, request));
-  TRY(check_query(request, {"from", "limit"}));
+  TRY_ASSIGN(const PageRequest asked, page_request(request));
   TRY_ASSIGN(const uint64_t id, job_id(request));
-  TRY_ASSIGN(const auto from, query_text(request, "from"));
-  TRY_ASSIGN(const size_t limit, query_limit(request, 100, range_entries_max));
-  auto start = from_hex(from.value_or(""));
-  if (!start) return bad_query("from: " + start.error().message);
-  TRY_ASSIGN(const auto page, context.ranges.jobs().checked(id, *start, limit));
+  TRY_ASSIGN(const auto page, context.ranges.jobs().checked(id, asked.from, asked.limit));
   json::array ranges;
   for (const CheckedRange& checked : page)
     ranges.push_back({{"range", range_json(checked.range)},
                       {"keys", checked.sum.entries},
                       {"bytes", checked.sum.bytes},
                       {"checksum", to_hex(checked.sum)}});
-  json::value next = nullptr;
-  if (page.size() == limit && page.back().range.end != map_key_max)
-    next = to_hex(page.back().range.end);
+  json::value next = page.size() == asked.limit ? next_page(page.back().range) : nullptr;
   return json_answer(json::object{{"ranges", std::move(ranges)}, {"next", std::move(next)}});
 }
 
