@@ -12,20 +12,30 @@ namespace trellis {
 
 namespace {
 
-// The next eight bytes, as a number that orders like them; what is missing counts as zero.
-uint64_t head_of(ByteView bytes) {
-  uint64_t head = 0;
-  if (bytes.size() >= sizeof head)
-    std::memcpy(&head, bytes.data(), sizeof head);
-  else if (!bytes.empty())
-    std::memcpy(&head, bytes.data(), bytes.size());
+uint64_t load_8(const char* bytes) {
+  uint64_t out;
+  std::memcpy(&out, bytes, sizeof out);
   static_assert(std::endian::native == std::endian::little);
-  return __builtin_bswap64(head);
+  return __builtin_bswap64(out);
 }
 
-unsigned __int128 long_head_of(ByteView bytes) {
-  const ByteView rest = bytes.size() > 8 ? bytes.substr(8) : ByteView();
-  return static_cast<unsigned __int128>(head_of(bytes)) << 64 | head_of(rest);
+// The eight bytes from `at` on, as a number that orders like them; what is missing counts as zero.
+uint64_t head_of(ByteView bytes, size_t at) {
+  if (at + 8 <= bytes.size()) return load_8(bytes.data() + at);
+  if (at >= bytes.size()) return 0;
+  const size_t missing = at + 8 - bytes.size();
+  if (bytes.size() >= 8) return load_8(bytes.data() + bytes.size() - 8) << missing * 8;
+  uint64_t head = 0;
+  for (const char byte : bytes.substr(at)) head = head << 8 | static_cast<unsigned char>(byte);
+  return head << missing * 8;
+}
+
+template <class Head>
+Head head_at(ByteView bytes, size_t at) {
+  if constexpr (std::is_same_v<Head, uint64_t>)
+    return head_of(bytes, at);
+  else
+    return {head_of(bytes, at), head_of(bytes, at + 8)};
 }
 
 size_t shared_prefix(ByteView a, ByteView b) {
@@ -35,17 +45,32 @@ size_t shared_prefix(ByteView a, ByteView b) {
   return shared;
 }
 
-constexpr size_t padded_to_8(size_t bytes) { return (bytes + 7) / 8 * 8; }
+// < 0 or > 0: the address lies before or behind all that begins with `shared`.
+int compare_shared(ByteView address, ByteView shared) {
+  const size_t common = std::min(shared.size(), address.size());
+  size_t at = 0;
+  for (; at + 8 <= common; at += 8) {
+    const uint64_t a = load_8(address.data() + at);
+    const uint64_t b = load_8(shared.data() + at);
+    if (a != b) return a < b ? -1 : 1;
+  }
+  // The bytes behind `shared` may be anything but are there: heads follow.
+  if (at < common) {
+    const uint64_t unused = (8 - (common - at)) * 8;
+    const uint64_t a = head_of(address, at) >> unused;
+    const uint64_t b = load_8(shared.data() + at) >> unused;
+    if (a != b) return a < b ? -1 : 1;
+  }
+  return address.size() < shared.size() ? -1 : 0;
+}
 
 // The first of `count` keys that is > address (Side::at) or >= address (Side::before).
 template <class Head, class KeyAt>
-size_t first_after(ByteView address, Side side, ByteView shared, const Head* heads, size_t count,
-                   Head (*to_head)(ByteView), KeyAt key_at) {
-  const size_t common = std::min(shared.size(), address.size());
-  const int order = common == 0 ? 0 : std::memcmp(address.data(), shared.data(), common);
-  if (order < 0 || (order == 0 && address.size() < shared.size())) return 0;
-  if (order > 0) return count;
-  const Head head = to_head(address.substr(shared.size()));
+inline size_t first_after(ByteView address, Side side, ByteView shared, const Head* heads,
+                          size_t count, KeyAt key_at) {
+  const int order = compare_shared(address, shared);
+  if (order != 0) return order < 0 ? 0 : count;
+  const Head head = head_at<Head>(address, shared.size());
   // With branches: guessed right, they let the next level be fetched before this one is decided.
   size_t low = 0;
   for (size_t size = count; size > 0;) {
@@ -70,56 +95,45 @@ size_t first_after(ByteView address, Side side, ByteView shared, const Head* hea
 
 }  // namespace
 
-struct RangeLeaf::Record {
-  uint64_t id;
-  uint64_t generation;
-  uint64_t sticky_until_ms;
-  uint32_t start_offset;
-  uint32_t start_bytes;
-  uint32_t end_bytes;
-  uint32_t home_bytes;
-};
-
 RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
   const size_t count = ranges.size();
   ASSERT(count > 0 && count <= ranges_max);
   const auto follows = [&](size_t i) { return i > 0 && ranges[i].start == ranges[i - 1].end; };
   const ByteView first_end = ranges[0].end;
   const size_t shared = shared_prefix(first_end, ranges[count - 1].end);
-  const size_t records_at = padded_to_8(sizeof(RangeLeaf) + count * 12 + shared);
-  size_t size = records_at;
+  const size_t text_at = sizeof(RangeLeaf) + padded_to_8(shared) +
+                         count * (sizeof(uint64_t) + sizeof(Name) + sizeof(Rest));
+  size_t size = text_at;
   for (size_t i = 0; i < count; i++)
-    size += padded_to_8(sizeof(Record) + ranges[i].end.size() + ranges[i].home.size() +
-                        (follows(i) ? 0 : ranges[i].start.size()));
+    size += ranges[i].end.size() + ranges[i].home.size() +
+            (follows(i) ? 0 : ranges[i].start.size());
 
   auto* leaf = new (allocate_node(size)) RangeLeaf(count, shared, size);
   char* const base = reinterpret_cast<char*>(leaf);
+  std::copy_n(first_end.data(), shared, const_cast<char*>(leaf->shared()));
   auto* heads = const_cast<uint64_t*>(leaf->heads());
-  auto* offsets = const_cast<uint32_t*>(leaf->offsets());
-  std::copy_n(first_end.data(), shared, reinterpret_cast<char*>(offsets + count));
-  size_t at = records_at;
-  size_t last_end_at = 0;
+  auto* names = const_cast<Name*>(leaf->names());
+  auto* rests = const_cast<Rest*>(leaf->rests());
+  size_t at = text_at;
+  const auto append = [&](ByteView text) {
+    std::copy_n(text.data(), text.size(), base + at);
+    at += text.size();
+  };
   for (size_t i = 0; i < count; i++) {
     const RangeView& range = ranges[i];
-    heads[i] = head_of(range.end.substr(shared));
-    offsets[i] = static_cast<uint32_t>(at);
-    const size_t end_at = at + sizeof(Record);
-    const size_t home_at = end_at + range.end.size();
-    const size_t start_at = follows(i) ? last_end_at : home_at + range.home.size();
-    new (base + at) Record{range.id.value,
-                           range.generation,
-                           range.sticky_until_ms,
-                           static_cast<uint32_t>(start_at),
-                           static_cast<uint32_t>(range.start.size()),
-                           static_cast<uint32_t>(range.end.size()),
-                           static_cast<uint32_t>(range.home.size())};
-    if (follows(i)) leaf->follows_ |= uint32_t{1} << i;
+    heads[i] = head_of(range.end, shared);
+    new (&names[i]) Name{range.id.value, range.generation};
+    new (&rests[i]) Rest{range.sticky_until_ms, static_cast<uint32_t>(at),
+                         static_cast<uint32_t>(range.end.size()),
+                         static_cast<uint32_t>(range.home.size()),
+                         static_cast<uint32_t>(range.start.size())};
+    append(range.end);
+    append(range.home);
+    if (follows(i))
+      leaf->follows_ |= uint32_t{1} << i;
+    else
+      append(range.start);
     if (range.touched) leaf->touch(i);
-    std::copy_n(range.end.data(), range.end.size(), base + end_at);
-    std::copy_n(range.home.data(), range.home.size(), base + home_at);
-    if (!follows(i)) std::copy_n(range.start.data(), range.start.size(), base + start_at);
-    last_end_at = end_at;
-    at = padded_to_8(home_at + range.home.size() + (follows(i) ? 0 : range.start.size()));
   }
   ASSERT(at == size);
   return leaf;
@@ -131,33 +145,30 @@ void RangeLeaf::free() const {
   free_node(const_cast<RangeLeaf*>(this), bytes);
 }
 
-const RangeLeaf::Record& RangeLeaf::record(size_t i) const {
-  return *reinterpret_cast<const Record*>(base() + offsets()[i]);
-}
 ByteView RangeLeaf::start(size_t i) const {
-  return {base() + record(i).start_offset, record(i).start_bytes};
+  const Rest& at = rests()[i];
+  const size_t start_at = (follows_ >> i & 1) != 0 ? rests()[i - 1].end_offset
+                                                   : at.end_offset + at.end_bytes + at.home_bytes;
+  return {base() + start_at, at.start_bytes};
 }
 ByteView RangeLeaf::end(size_t i) const {
-  const Record& at = record(i);
-  return {reinterpret_cast<const char*>(&at + 1), at.end_bytes};
+  return {base() + rests()[i].end_offset, rests()[i].end_bytes};
 }
-uint64_t RangeLeaf::generation(size_t i) const { return record(i).generation; }
+uint64_t RangeLeaf::generation(size_t i) const { return names()[i].generation; }
 
 RangeView RangeLeaf::view(size_t i) const {
-  const Record& at = record(i);
   const ByteView last = end(i);
-  return {RangeId{at.id},
+  return {RangeId{names()[i].id},
           start(i),
           last,
-          at.generation,
-          {last.data() + last.size(), at.home_bytes},
-          at.sticky_until_ms,
+          generation(i),
+          {last.data() + last.size(), rests()[i].home_bytes},
+          rests()[i].sticky_until_ms,
           (touched_.load(std::memory_order_relaxed) >> i & 1) != 0};
 }
 
 size_t RangeLeaf::find(ByteView address, Side side) const {
-  const ByteView shared(reinterpret_cast<const char*>(offsets() + count_), shared_bytes_);
-  return first_after(address, side, shared, heads(), count_, head_of,
+  return first_after(address, side, {shared(), shared_bytes_}, heads(), count_,
                      [&](size_t i) { return end(i); });
 }
 
@@ -165,22 +176,23 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
   const size_t count = children.size();
   ASSERT(count > 0 && count <= children_max);
   const size_t shared = shared_prefix(children[0].end, children[count - 1].end);
-  const size_t ends_at = sizeof(RangeInner) + count * (sizeof(Head) + sizeof(RangeNode*)) +
-                         (shared + 3) / 4 * 4 + (count + 1) * sizeof(uint32_t);
+  const size_t ends_at = sizeof(RangeInner) + padded_to_8(shared) +
+                         count * (sizeof(Head) + sizeof(RangeNode*)) +
+                         (count + 1) * sizeof(uint32_t);
   size_t size = ends_at;
   for (const Child& child : children) size += child.end.size();
 
   auto* node =
       new (allocate_node(size)) RangeInner(children[0].node->height() + 1, count, shared, size);
   char* const base = reinterpret_cast<char*>(node);
+  std::copy_n(children[0].end.data(), shared, const_cast<char*>(node->shared()));
   auto* heads = const_cast<Head*>(node->heads());
   auto** nodes = const_cast<RangeNode**>(node->children());
   auto* offsets = const_cast<uint32_t*>(node->offsets());
-  std::copy_n(children[0].end.data(), shared, const_cast<char*>(node->shared()));
   offsets[0] = static_cast<uint32_t>(ends_at);
   for (size_t i = 0; i < count; i++) {
     const ByteView end = children[i].end;
-    heads[i] = long_head_of(end.substr(shared));
+    heads[i] = head_at<Head>(end, shared);
     nodes[i] = children[i].node;
     std::copy_n(end.data(), end.size(), base + offsets[i]);
     offsets[i + 1] = offsets[i] + static_cast<uint32_t>(end.size());
@@ -195,7 +207,7 @@ void RangeInner::free(RangeInner* node) {
 }
 
 size_t RangeInner::find(ByteView address, Side side) const {
-  return first_after(address, side, {shared(), shared_bytes_}, heads(), count_, long_head_of,
+  return first_after(address, side, {shared(), shared_bytes_}, heads(), count_,
                      [&](size_t i) { return end(i); });
 }
 
@@ -215,7 +227,6 @@ RangeTree::Found RangeTree::find(const RangeNode* root, ByteView address, Side s
   const auto* leaf = static_cast<const RangeLeaf*>(node);
   const size_t at = leaf->find(address, side);
   if (at == leaf->count()) return {};
-  leaf->prefetch_range(at);
   return {leaf, at};
 }
 

@@ -4,10 +4,13 @@
 // bytes of each key that lie side by side, and whole keys only where those are equal. A leaf is one
 // piece of memory, its ranges among it: what a lookup touches is one node per level.
 //
-//   leaf    | counts | heads u64 | offsets u32 | shared bytes | ranges: fixed part, end, home,
-//   start | inner   | counts | heads u64 | children | offsets u32 | last ends |
+//   leaf    | counts | shared bytes | heads u64 | ids and generations | the rest of the fixed parts |
+//           | ends, homes, starts |
+//   inner   | counts | shared bytes | heads u64 | next heads u64 | children | offsets u32 | last ends |
 //
-// The start of a range is not stored where it is the end of the one before it.
+// What a lookup reads stands first and is dense: a million ranges are more than the processor's
+// caches hold, this part of them nearly is not. The start of a range is not stored where it is the
+// end of the one before it.
 #pragma once
 
 #include <atomic>
@@ -60,7 +63,9 @@ class RangeNode {
         memory_bytes_(memory_bytes) {}
   ~RangeNode() = default;
   const char* base() const { return reinterpret_cast<const char*>(this); }
+  static constexpr size_t padded_to_8(size_t bytes) { return (bytes + 7) / 8 * 8; }
 
+  static constexpr size_t shared_bytes_guess = 32;
   void prefetch_bytes(size_t bytes) const {
     for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(base() + at);
   }
@@ -75,6 +80,10 @@ class RangeNode {
 class RangeLeaf final : public RangeNode {
  public:
   static constexpr size_t ranges_max = 32;
+  struct Name {
+    uint64_t id;
+    uint64_t generation;
+  };
 
   // REQUIRES: 1 to ranges_max, by end. Counted once, for the caller.
   static RangeLeaf* make(std::span<const RangeView> ranges);
@@ -95,11 +104,8 @@ class RangeLeaf final : public RangeNode {
     return side == Side::at ? start(i) <= address : start(i) < address;
   }
   // Brings near what find looks at, all lines at once and not one after another.
-  void prefetch() const { prefetch_bytes(sizeof(RangeLeaf) + ranges_max * 12); }
-  // And what a user of the range does.
-  void prefetch_range(size_t i) const {
-    __builtin_prefetch(base() + offsets()[i]);
-    __builtin_prefetch(base() + offsets()[i] + 64);
+  void prefetch() const {
+    prefetch_bytes(sizeof(RangeLeaf) + shared_bytes_guess + ranges_max * (sizeof(uint64_t)+sizeof(Name)));
   }
 
   void take() const { holders_.fetch_add(1, std::memory_order_relaxed); }
@@ -123,13 +129,22 @@ class RangeLeaf final : public RangeNode {
   }
 
  private:
-  struct Record;
+  struct Rest {
+    uint64_t sticky_until_ms;
+    uint32_t end_offset;  // behind the end: the home, then the start if it is stored
+    uint32_t end_bytes;
+    uint32_t home_bytes;
+    uint32_t start_bytes;
+  };
   RangeLeaf(size_t count, size_t shared_bytes, size_t memory_bytes)
       : RangeNode(0, count, shared_bytes, memory_bytes) {}
   void free() const;
-  const uint64_t* heads() const { return reinterpret_cast<const uint64_t*>(this + 1); }
-  const uint32_t* offsets() const { return reinterpret_cast<const uint32_t*>(heads() + count_); }
-  const Record& record(size_t i) const;
+  const char* shared() const { return reinterpret_cast<const char*>(this + 1); }
+  const uint64_t* heads() const {
+    return reinterpret_cast<const uint64_t*>(shared() + padded_to_8(shared_bytes_));
+  }
+  const Name* names() const { return reinterpret_cast<const Name*>(heads() + count_); }
+  const Rest* rests() const { return reinterpret_cast<const Rest*>(names() + count_); }
 
   // By number of the range.
   uint32_t follows_ = 0;  // starts where the one before it ends
@@ -140,8 +155,16 @@ class RangeLeaf final : public RangeNode {
   mutable std::atomic<bool> in_tree_{false};
 };
 
-class alignas(16) RangeInner final : public RangeNode {
+class RangeInner final : public RangeNode {
  public:
+  // Sixteen bytes of a key, as two numbers.
+  struct Head {
+    uint64_t first;
+    uint64_t second;
+    bool operator==(const Head&) const = default;
+    bool operator<(const Head& other) const { 
+    return (static_cast<unsigned __int128>(first)<<64 | second) < (static_cast<unsigned __int128>(other.first)<<64 | other.second);}
+  };
   static constexpr size_t children_max = 32;
 
   struct Child {
@@ -156,19 +179,22 @@ class alignas(16) RangeInner final : public RangeNode {
   RangeNode* child(size_t i) const { return children()[i]; }
   ByteView end(size_t i) const { return {base() + offsets()[i], offsets()[i + 1] - offsets()[i]}; }
   size_t find(ByteView address, Side side) const;
-  void prefetch() const { prefetch_bytes(sizeof(RangeInner) + children_max * sizeof(Head)); }
+  void prefetch() const {
+    prefetch_bytes(sizeof(RangeInner) + shared_bytes_guess + children_max * (sizeof(Head)+8));
+  }
 
  private:
-  using Head = unsigned __int128;
   RangeInner(unsigned height, size_t count, size_t shared_bytes, size_t memory_bytes)
       : RangeNode(height, count, shared_bytes, memory_bytes) {}
-  const Head* heads() const { return reinterpret_cast<const Head*>(this + 1); }
+  const char* shared() const { return reinterpret_cast<const char*>(this + 1); }
+  const Head* heads() const {
+    return reinterpret_cast<const Head*>(shared() + padded_to_8(shared_bytes_));
+  }
   RangeNode* const* children() const {
     return reinterpret_cast<RangeNode* const*>(heads() + count_);
   }
-  const char* shared() const { return reinterpret_cast<const char*>(children() + count_); }
   const uint32_t* offsets() const {
-    return reinterpret_cast<const uint32_t*>(shared() + (shared_bytes_ + 3) / 4 * 4);
+    return reinterpret_cast<const uint32_t*>(children() + count_);
   }
 };
 
