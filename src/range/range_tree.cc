@@ -19,23 +19,19 @@ uint64_t load_8(const char* bytes) {
   return __builtin_bswap64(out);
 }
 
-// The eight bytes from `at` on, as a number that orders like them; what is missing counts as zero.
-uint64_t head_of(ByteView bytes, size_t at) {
+// The eight bytes from `at` on; what is missing counts as zero.
+[[gnu::always_inline]] inline Head head_of(ByteView bytes, size_t at) {
   if (at + 8 <= bytes.size()) return load_8(bytes.data() + at);
   if (at >= bytes.size()) return 0;
   const size_t missing = at + 8 - bytes.size();
   if (bytes.size() >= 8) return load_8(bytes.data() + bytes.size() - 8) << missing * 8;
-  uint64_t head = 0;
+  Head head = 0;
   for (const char byte : bytes.substr(at)) head = head << 8 | static_cast<unsigned char>(byte);
   return head << missing * 8;
 }
 
-template <class Head>
-Head head_at(ByteView bytes, size_t at) {
-  if constexpr (std::is_same_v<Head, uint64_t>)
-    return head_of(bytes, at);
-  else
-    return {head_of(bytes, at), head_of(bytes, at + 8)};
+[[gnu::always_inline]] inline WideHead wide_head_of(ByteView bytes, size_t at) {
+  return {head_of(bytes, at), head_of(bytes, at + 8)};
 }
 
 size_t shared_prefix(ByteView a, ByteView b) {
@@ -46,7 +42,7 @@ size_t shared_prefix(ByteView a, ByteView b) {
 }
 
 // < 0 or > 0: the address lies before or behind all that begins with `shared`.
-int compare_shared(ByteView address, ByteView shared) {
+[[gnu::always_inline]] inline int compare_shared(ByteView address, ByteView shared) {
   const size_t common = std::min(shared.size(), address.size());
   size_t at = 0;
   for (; at + 8 <= common; at += 8) {
@@ -54,7 +50,7 @@ int compare_shared(ByteView address, ByteView shared) {
     const uint64_t b = load_8(shared.data() + at);
     if (a != b) return a < b ? -1 : 1;
   }
-  // The bytes behind `shared` may be anything but are there: heads follow.
+  // In a node some bytes follow what is shared, up to the next eight.
   if (at < common) {
     const uint64_t unused = (8 - (common - at)) * 8;
     const uint64_t a = head_of(address, at) >> unused;
@@ -65,12 +61,12 @@ int compare_shared(ByteView address, ByteView shared) {
 }
 
 // The first of `count` keys that is > address (Side::at) or >= address (Side::before).
-template <class Head, class KeyAt>
-inline size_t first_after(ByteView address, Side side, ByteView shared, const Head* heads,
-                          size_t count, KeyAt key_at) {
+template <class AnyHead, class KeyAt>
+size_t first_after(ByteView address, Side side, ByteView shared, const AnyHead* heads, size_t count,
+                   AnyHead (*to_head)(ByteView, size_t), KeyAt key_at) {
   const int order = compare_shared(address, shared);
   if (order != 0) return order < 0 ? 0 : count;
-  const Head head = head_at<Head>(address, shared.size());
+  const AnyHead head = to_head(address, shared.size());
   // With branches: guessed right, they let the next level be fetched before this one is decided.
   size_t low = 0;
   for (size_t size = count; size > 0;) {
@@ -101,17 +97,20 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
   const auto follows = [&](size_t i) { return i > 0 && ranges[i].start == ranges[i - 1].end; };
   const ByteView first_end = ranges[0].end;
   const size_t shared = shared_prefix(first_end, ranges[count - 1].end);
+  bool wide = false;
+  for (size_t i = 1; i < count; i++)
+    wide |= head_of(ranges[i - 1].end, shared) == head_of(ranges[i].end, shared);
   const size_t text_at = sizeof(RangeLeaf) + padded_to_8(shared) +
-                         count * (sizeof(uint64_t) + sizeof(Name) + sizeof(Rest));
+                         count * (head_bytes(wide) + sizeof(Name) + sizeof(Rest));
   size_t size = text_at;
   for (size_t i = 0; i < count; i++)
-    size += ranges[i].end.size() + ranges[i].home.size() +
-            (follows(i) ? 0 : ranges[i].start.size());
+    size +=
+        ranges[i].end.size() + ranges[i].home.size() + (follows(i) ? 0 : ranges[i].start.size());
 
-  auto* leaf = new (allocate_node(size)) RangeLeaf(count, shared, size);
+  auto* leaf = new (allocate_node(size)) RangeLeaf(count, shared, wide, size);
   char* const base = reinterpret_cast<char*>(leaf);
   std::copy_n(first_end.data(), shared, const_cast<char*>(leaf->shared()));
-  auto* heads = const_cast<uint64_t*>(leaf->heads());
+  char* const heads = const_cast<char*>(leaf->heads());
   auto* names = const_cast<Name*>(leaf->names());
   auto* rests = const_cast<Rest*>(leaf->rests());
   size_t at = text_at;
@@ -121,12 +120,12 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
   };
   for (size_t i = 0; i < count; i++) {
     const RangeView& range = ranges[i];
-    heads[i] = head_of(range.end, shared);
+    const WideHead head = wide_head_of(range.end, shared);
+    std::memcpy(heads + i * head_bytes(wide), &head, head_bytes(wide));
     new (&names[i]) Name{range.id.value, range.generation};
-    new (&rests[i]) Rest{range.sticky_until_ms, static_cast<uint32_t>(at),
-                         static_cast<uint32_t>(range.end.size()),
-                         static_cast<uint32_t>(range.home.size()),
-                         static_cast<uint32_t>(range.start.size())};
+    new (&rests[i]) Rest{
+        range.sticky_until_ms, static_cast<uint32_t>(at), static_cast<uint32_t>(range.end.size()),
+        static_cast<uint32_t>(range.home.size()), static_cast<uint32_t>(range.start.size())};
     append(range.end);
     append(range.home);
     if (follows(i))
@@ -168,8 +167,13 @@ RangeView RangeLeaf::view(size_t i) const {
 }
 
 size_t RangeLeaf::find(ByteView address, Side side) const {
-  return first_after(address, side, {shared(), shared_bytes_}, heads(), count_,
-                     [&](size_t i) { return end(i); });
+  const ByteView all_share(shared(), shared_bytes_);
+  const auto end_of = [&](size_t i) { return end(i); };
+  if (wide_)
+    return first_after(address, side, all_share, reinterpret_cast<const WideHead*>(heads()), count_,
+                       wide_head_of, end_of);
+  return first_after(address, side, all_share, reinterpret_cast<const Head*>(heads()), count_,
+                     head_of, end_of);
 }
 
 RangeInner* RangeInner::make(std::span<const Child> children) {
@@ -177,7 +181,7 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
   ASSERT(count > 0 && count <= children_max);
   const size_t shared = shared_prefix(children[0].end, children[count - 1].end);
   const size_t ends_at = sizeof(RangeInner) + padded_to_8(shared) +
-                         count * (sizeof(Head) + sizeof(RangeNode*)) +
+                         count * (sizeof(WideHead) + sizeof(RangeNode*)) +
                          (count + 1) * sizeof(uint32_t);
   size_t size = ends_at;
   for (const Child& child : children) size += child.end.size();
@@ -186,13 +190,13 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
       new (allocate_node(size)) RangeInner(children[0].node->height() + 1, count, shared, size);
   char* const base = reinterpret_cast<char*>(node);
   std::copy_n(children[0].end.data(), shared, const_cast<char*>(node->shared()));
-  auto* heads = const_cast<Head*>(node->heads());
+  auto* heads = const_cast<WideHead*>(node->heads());
   auto** nodes = const_cast<RangeNode**>(node->children());
   auto* offsets = const_cast<uint32_t*>(node->offsets());
   offsets[0] = static_cast<uint32_t>(ends_at);
   for (size_t i = 0; i < count; i++) {
     const ByteView end = children[i].end;
-    heads[i] = head_at<Head>(end, shared);
+    heads[i] = wide_head_of(end, shared);
     nodes[i] = children[i].node;
     std::copy_n(end.data(), end.size(), base + offsets[i]);
     offsets[i + 1] = offsets[i] + static_cast<uint32_t>(end.size());
@@ -207,7 +211,7 @@ void RangeInner::free(RangeInner* node) {
 }
 
 size_t RangeInner::find(ByteView address, Side side) const {
-  return first_after(address, side, {shared(), shared_bytes_}, heads(), count_,
+  return first_after(address, side, {shared(), shared_bytes_}, heads(), count_, wide_head_of,
                      [&](size_t i) { return end(i); });
 }
 

@@ -1,16 +1,15 @@
 // The ordered tree under a RangeCache: immutable nodes, replaced along a path.
 //
-// Keys are the ends of ranges. A search compares what all keys of a node share once, then eight
-// bytes of each key that lie side by side, and whole keys only where those are equal. A leaf is one
-// piece of memory, its ranges among it: what a lookup touches is one node per level.
+// Keys are the ends of ranges. A search compares what all keys of a node share once, then a head of
+// each key, 8 or 16 bytes that lie side by side, and whole keys only where those are equal. A leaf
+// is one piece of memory, its ranges among it: what a lookup touches is one node per level.
 //
-//   leaf    | counts | shared bytes | heads u64 | ids and generations | the rest of the fixed parts |
-//           | ends, homes, starts |
-//   inner   | counts | shared bytes | heads u64 | next heads u64 | children | offsets u32 | last ends |
+//   leaf    | counts | shared bytes | heads | ids and generations | other numbers | ends, homes,
+//   starts | inner   | counts | shared bytes | heads | children | offsets u32 | last ends |
 //
-// What a lookup reads stands first and is dense: a million ranges are more than the processor's
-// caches hold, this part of them nearly is not. The start of a range is not stored where it is the
-// end of the one before it.
+// What a lookup reads stands first and close together, and is fetched all at once: a million ranges
+// are more than the processor's caches hold, and two fetches, one after the other, cost twice as
+// much. The start of a range is not stored where it is the end of the one before it.
 #pragma once
 
 #include <atomic>
@@ -48,6 +47,16 @@ struct RangeView {
   }
 };
 
+// The bytes of a key behind those that are shared, as numbers that order like them.
+using Head = uint64_t;
+struct WideHead {
+  Head first;
+  Head second;
+  unsigned __int128 number() const { return static_cast<unsigned __int128>(first) << 64 | second; }
+  bool operator==(const WideHead&) const = default;
+  bool operator<(const WideHead& other) const { return number() < other.number(); }
+};
+
 class RangeNode {
  public:
   bool is_leaf() const { return height_ == 0; }
@@ -65,9 +74,10 @@ class RangeNode {
   const char* base() const { return reinterpret_cast<const char*>(this); }
   static constexpr size_t padded_to_8(size_t bytes) { return (bytes + 7) / 8 * 8; }
 
-  static constexpr size_t shared_bytes_guess = 32;
+  // What a lookup reads, all lines at once and not one after another; `bytes`: without the shared
+  // ones, of which it brings what is usual.
   void prefetch_bytes(size_t bytes) const {
-    for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(base() + at);
+    for (size_t at = 0; at < bytes + 32; at += 64) __builtin_prefetch(base() + at);
   }
 
   uint16_t height_;
@@ -80,10 +90,6 @@ class RangeNode {
 class RangeLeaf final : public RangeNode {
  public:
   static constexpr size_t ranges_max = 32;
-  struct Name {
-    uint64_t id;
-    uint64_t generation;
-  };
 
   // REQUIRES: 1 to ranges_max, by end. Counted once, for the caller.
   static RangeLeaf* make(std::span<const RangeView> ranges);
@@ -103,9 +109,9 @@ class RangeLeaf final : public RangeNode {
     if ((follows_ >> i & 1) != 0) return true;
     return side == Side::at ? start(i) <= address : start(i) < address;
   }
-  // Brings near what find looks at, all lines at once and not one after another.
+  // Brings near what find looks at, and what a user of a range does.
   void prefetch() const {
-    prefetch_bytes(sizeof(RangeLeaf) + shared_bytes_guess + ranges_max * (sizeof(uint64_t)+sizeof(Name)));
+    prefetch_bytes(sizeof(RangeLeaf) + ranges_max * (sizeof(Head) + sizeof(Name)));
   }
 
   void take() const { holders_.fetch_add(1, std::memory_order_relaxed); }
@@ -129,6 +135,10 @@ class RangeLeaf final : public RangeNode {
   }
 
  private:
+  struct Name {
+    uint64_t id;
+    uint64_t generation;
+  };
   struct Rest {
     uint64_t sticky_until_ms;
     uint32_t end_offset;  // behind the end: the home, then the start if it is stored
@@ -136,14 +146,15 @@ class RangeLeaf final : public RangeNode {
     uint32_t home_bytes;
     uint32_t start_bytes;
   };
-  RangeLeaf(size_t count, size_t shared_bytes, size_t memory_bytes)
-      : RangeNode(0, count, shared_bytes, memory_bytes) {}
+  RangeLeaf(size_t count, size_t shared_bytes, bool wide, size_t memory_bytes)
+      : RangeNode(0, count, shared_bytes, memory_bytes), wide_(wide) {}
   void free() const;
+  static constexpr size_t head_bytes(bool wide) { return wide ? sizeof(WideHead) : sizeof(Head); }
   const char* shared() const { return reinterpret_cast<const char*>(this + 1); }
-  const uint64_t* heads() const {
-    return reinterpret_cast<const uint64_t*>(shared() + padded_to_8(shared_bytes_));
+  const char* heads() const { return shared() + padded_to_8(shared_bytes_); }
+  const Name* names() const {
+    return reinterpret_cast<const Name*>(heads() + count_ * head_bytes(wide_));
   }
-  const Name* names() const { return reinterpret_cast<const Name*>(heads() + count_); }
   const Rest* rests() const { return reinterpret_cast<const Rest*>(names() + count_); }
 
   // By number of the range.
@@ -153,18 +164,11 @@ class RangeLeaf final : public RangeNode {
 
   mutable std::atomic<uint32_t> holders_{1};
   mutable std::atomic<bool> in_tree_{false};
+  const bool wide_;  // its heads are: a border between keyspaces leaves little that is shared
 };
 
 class RangeInner final : public RangeNode {
  public:
-  // Sixteen bytes of a key, as two numbers.
-  struct Head {
-    uint64_t first;
-    uint64_t second;
-    bool operator==(const Head&) const = default;
-    bool operator<(const Head& other) const { 
-    return (static_cast<unsigned __int128>(first)<<64 | second) < (static_cast<unsigned __int128>(other.first)<<64 | other.second);}
-  };
   static constexpr size_t children_max = 32;
 
   struct Child {
@@ -180,22 +184,20 @@ class RangeInner final : public RangeNode {
   ByteView end(size_t i) const { return {base() + offsets()[i], offsets()[i + 1] - offsets()[i]}; }
   size_t find(ByteView address, Side side) const;
   void prefetch() const {
-    prefetch_bytes(sizeof(RangeInner) + shared_bytes_guess + children_max * (sizeof(Head)+8));
+    prefetch_bytes(sizeof(RangeInner) + children_max * (sizeof(WideHead) + sizeof(RangeNode*)));
   }
 
  private:
   RangeInner(unsigned height, size_t count, size_t shared_bytes, size_t memory_bytes)
       : RangeNode(height, count, shared_bytes, memory_bytes) {}
   const char* shared() const { return reinterpret_cast<const char*>(this + 1); }
-  const Head* heads() const {
-    return reinterpret_cast<const Head*>(shared() + padded_to_8(shared_bytes_));
+  const WideHead* heads() const {
+    return reinterpret_cast<const WideHead*>(shared() + padded_to_8(shared_bytes_));
   }
   RangeNode* const* children() const {
     return reinterpret_cast<RangeNode* const*>(heads() + count_);
   }
-  const uint32_t* offsets() const {
-    return reinterpret_cast<const uint32_t*>(children() + count_);
-  }
+  const uint32_t* offsets() const { return reinterpret_cast<const uint32_t*>(children() + count_); }
 };
 
 // The newest tree, as its writer sees it. A change makes a new root and leaves the old nodes as
