@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "base/assert.h"
 #include "range/node_memory.h"
@@ -20,7 +21,7 @@ uint64_t load_8(const char* bytes) {
 }
 
 // The eight bytes from `at` on; what is missing counts as zero.
-[[gnu::always_inline]] inline Head head_of(ByteView bytes, size_t at) {
+[[gnu::always_inline]] inline Head narrow_head_of(ByteView bytes, size_t at) {
   if (at + 8 <= bytes.size()) return load_8(bytes.data() + at);
   if (at >= bytes.size()) return 0;
   const size_t missing = at + 8 - bytes.size();
@@ -30,8 +31,12 @@ uint64_t load_8(const char* bytes) {
   return head << missing * 8;
 }
 
-[[gnu::always_inline]] inline WideHead wide_head_of(ByteView bytes, size_t at) {
-  return {head_of(bytes, at), head_of(bytes, at + 8)};
+template <class AnyHead>
+[[gnu::always_inline]] inline AnyHead head_of(ByteView bytes, size_t at) {
+  if constexpr (std::is_same_v<AnyHead, Head>)
+    return narrow_head_of(bytes, at);
+  else
+    return {narrow_head_of(bytes, at), narrow_head_of(bytes, at + 8)};
 }
 
 size_t shared_prefix(ByteView a, ByteView b) {
@@ -53,28 +58,42 @@ size_t shared_prefix(ByteView a, ByteView b) {
   // In a node some bytes follow what is shared, up to the next eight.
   if (at < common) {
     const uint64_t unused = (8 - (common - at)) * 8;
-    const uint64_t a = head_of(address, at) >> unused;
+    const uint64_t a = narrow_head_of(address, at) >> unused;
     const uint64_t b = load_8(shared.data() + at) >> unused;
     if (a != b) return a < b ? -1 : 1;
   }
   return address.size() < shared.size() ? -1 : 0;
 }
 
+// The first of `count` heads that is not below one. In leaves, whose heads are narrow nearly
+// always, it is anybody's guess which way it goes, so there are no branches to guess. Above them
+// guesses are often right, and let the next level be fetched before this one is decided.
+template <class AnyHead>
+[[gnu::always_inline]] inline size_t first_not_below(const AnyHead& head, const AnyHead* heads,
+                                                     size_t count) {
+  size_t low = 0;
+  for (size_t size = count; size > 0;) {
+    const size_t half = (size + 1) / 2;
+    const bool below = heads[low + half - 1] < head;
+    if constexpr (std::is_same_v<AnyHead, Head>) {
+      low += half & -size_t{below};
+      size -= half;
+    } else {
+      low = below ? low + half : low;
+      size = below ? size - half : half - 1;
+    }
+  }
+  return low;
+}
+
 // The first of `count` keys that is > address (Side::at) or >= address (Side::before).
 template <class AnyHead, class KeyAt>
 size_t first_after(ByteView address, Side side, ByteView shared, const AnyHead* heads, size_t count,
-                   AnyHead (*to_head)(ByteView, size_t), KeyAt key_at) {
+                   KeyAt key_at) {
   const int order = compare_shared(address, shared);
   if (order != 0) return order < 0 ? 0 : count;
-  const AnyHead head = to_head(address, shared.size());
-  // With branches: guessed right, they let the next level be fetched before this one is decided.
-  size_t low = 0;
-  for (size_t size = count; size > 0;) {
-    const size_t half = size / 2;
-    const bool below = heads[low + half] < head;
-    low = below ? low + half + 1 : low;
-    size = below ? size - half - 1 : half;
-  }
+  const auto head = head_of<AnyHead>(address, shared.size());
+  size_t low = first_not_below(head, heads, count);
   // Where heads are equal the rest decides.
   size_t high = low;
   while (high < count && heads[high] == head) high++;
@@ -99,7 +118,7 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
   const size_t shared = shared_prefix(first_end, ranges[count - 1].end);
   bool wide = false;
   for (size_t i = 1; i < count; i++)
-    wide |= head_of(ranges[i - 1].end, shared) == head_of(ranges[i].end, shared);
+    wide |= head_of<Head>(ranges[i - 1].end, shared) == head_of<Head>(ranges[i].end, shared);
   const size_t text_at = sizeof(RangeLeaf) + padded_to_8(shared) +
                          count * (head_bytes(wide) + sizeof(Name) + sizeof(Rest));
   size_t size = text_at;
@@ -120,7 +139,7 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
   };
   for (size_t i = 0; i < count; i++) {
     const RangeView& range = ranges[i];
-    const WideHead head = wide_head_of(range.end, shared);
+    const auto head = head_of<WideHead>(range.end, shared);
     std::memcpy(heads + i * head_bytes(wide), &head, head_bytes(wide));
     new (&names[i]) Name{range.id.value, range.generation};
     new (&rests[i]) Rest{
@@ -171,9 +190,9 @@ size_t RangeLeaf::find(ByteView address, Side side) const {
   const auto end_of = [&](size_t i) { return end(i); };
   if (wide_)
     return first_after(address, side, all_share, reinterpret_cast<const WideHead*>(heads()), count_,
-                       wide_head_of, end_of);
+                       end_of);
   return first_after(address, side, all_share, reinterpret_cast<const Head*>(heads()), count_,
-                     head_of, end_of);
+                     end_of);
 }
 
 RangeInner* RangeInner::make(std::span<const Child> children) {
@@ -196,7 +215,7 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
   offsets[0] = static_cast<uint32_t>(ends_at);
   for (size_t i = 0; i < count; i++) {
     const ByteView end = children[i].end;
-    heads[i] = wide_head_of(end, shared);
+    heads[i] = head_of<WideHead>(end, shared);
     nodes[i] = children[i].node;
     std::copy_n(end.data(), end.size(), base + offsets[i]);
     offsets[i + 1] = offsets[i] + static_cast<uint32_t>(end.size());
@@ -211,7 +230,7 @@ void RangeInner::free(RangeInner* node) {
 }
 
 size_t RangeInner::find(ByteView address, Side side) const {
-  return first_after(address, side, {shared(), shared_bytes_}, heads(), count_, wide_head_of,
+  return first_after(address, side, {shared(), shared_bytes_}, heads(), count_,
                      [&](size_t i) { return end(i); });
 }
 
