@@ -21,19 +21,19 @@ uint64_t load_8(const char* bytes) {
 }
 
 // The eight bytes from `at` on; what is missing counts as zero.
-[[gnu::always_inline]] inline Head narrow_head_of(ByteView bytes, size_t at) {
+[[gnu::always_inline]] inline KeyHead narrow_head_of(ByteView bytes, size_t at) {
   if (at + 8 <= bytes.size()) return load_8(bytes.data() + at);
   if (at >= bytes.size()) return 0;
   const size_t missing = at + 8 - bytes.size();
   if (bytes.size() >= 8) return load_8(bytes.data() + bytes.size() - 8) << missing * 8;
-  Head head = 0;
+  KeyHead head = 0;
   for (const char byte : bytes.substr(at)) head = head << 8 | static_cast<unsigned char>(byte);
   return head << missing * 8;
 }
 
 template <class AnyHead>
 [[gnu::always_inline]] inline AnyHead head_of(ByteView bytes, size_t at) {
-  if constexpr (std::is_same_v<AnyHead, Head>)
+  if constexpr (std::is_same_v<AnyHead, KeyHead>)
     return narrow_head_of(bytes, at);
   else
     return {narrow_head_of(bytes, at), narrow_head_of(bytes, at + 8)};
@@ -75,7 +75,7 @@ template <class AnyHead>
   for (size_t size = count; size > 0;) {
     const size_t half = (size + 1) / 2;
     const bool below = heads[low + half - 1] < head;
-    if constexpr (std::is_same_v<AnyHead, Head>) {
+    if constexpr (std::is_same_v<AnyHead, KeyHead>) {
       low += half & -size_t{below};
       size -= half;
     } else {
@@ -118,7 +118,7 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
   const size_t shared = shared_prefix(first_end, ranges[count - 1].end);
   bool wide = false;
   for (size_t i = 1; i < count; i++)
-    wide |= head_of<Head>(ranges[i - 1].end, shared) == head_of<Head>(ranges[i].end, shared);
+    wide |= head_of<KeyHead>(ranges[i - 1].end, shared) == head_of<KeyHead>(ranges[i].end, shared);
   const size_t text_at = sizeof(RangeLeaf) + padded_to_8(shared) +
                          count * (head_bytes(wide) + sizeof(Name) + sizeof(Rest));
   size_t size = text_at;
@@ -139,7 +139,7 @@ RangeLeaf* RangeLeaf::make(std::span<const RangeView> ranges) {
   };
   for (size_t i = 0; i < count; i++) {
     const RangeView& range = ranges[i];
-    const auto head = head_of<WideHead>(range.end, shared);
+    const auto head = head_of<WideKeyHead>(range.end, shared);
     std::memcpy(heads + i * head_bytes(wide), &head, head_bytes(wide));
     new (&names[i]) Name{range.id.value, range.generation};
     new (&rests[i]) Rest{
@@ -189,9 +189,9 @@ size_t RangeLeaf::find(ByteView address, Side side) const {
   const ByteView all_share(shared(), shared_bytes_);
   const auto end_of = [&](size_t i) { return end(i); };
   if (wide_)
-    return first_after(address, side, all_share, reinterpret_cast<const WideHead*>(heads()), count_,
-                       end_of);
-  return first_after(address, side, all_share, reinterpret_cast<const Head*>(heads()), count_,
+    return first_after(address, side, all_share, reinterpret_cast<const WideKeyHead*>(heads()),
+                       count_, end_of);
+  return first_after(address, side, all_share, reinterpret_cast<const KeyHead*>(heads()), count_,
                      end_of);
 }
 
@@ -200,7 +200,7 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
   ASSERT(count > 0 && count <= children_max);
   const size_t shared = shared_prefix(children[0].end, children[count - 1].end);
   const size_t ends_at = sizeof(RangeInner) + padded_to_8(shared) +
-                         count * (sizeof(WideHead) + sizeof(RangeNode*)) +
+                         count * (sizeof(WideKeyHead) + sizeof(RangeNode*)) +
                          (count + 1) * sizeof(uint32_t);
   size_t size = ends_at;
   for (const Child& child : children) size += child.end.size();
@@ -209,13 +209,13 @@ RangeInner* RangeInner::make(std::span<const Child> children) {
       new (allocate_node(size)) RangeInner(children[0].node->height() + 1, count, shared, size);
   char* const base = reinterpret_cast<char*>(node);
   std::copy_n(children[0].end.data(), shared, const_cast<char*>(node->shared()));
-  auto* heads = const_cast<WideHead*>(node->heads());
+  auto* heads = const_cast<WideKeyHead*>(node->heads());
   auto** nodes = const_cast<RangeNode**>(node->children());
   auto* offsets = const_cast<uint32_t*>(node->offsets());
   offsets[0] = static_cast<uint32_t>(ends_at);
   for (size_t i = 0; i < count; i++) {
     const ByteView end = children[i].end;
-    heads[i] = head_of<WideHead>(end, shared);
+    heads[i] = head_of<WideKeyHead>(end, shared);
     nodes[i] = children[i].node;
     std::copy_n(end.data(), end.size(), base + offsets[i]);
     offsets[i + 1] = offsets[i] + static_cast<uint32_t>(end.size());

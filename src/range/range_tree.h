@@ -4,8 +4,8 @@
 // each key, 8 or 16 bytes that lie side by side, and whole keys only where those are equal. A leaf
 // is one piece of memory, its ranges among it: what a lookup touches is one node per level.
 //
-//   leaf    | counts | shared bytes | heads | ids and generations | other numbers | ends, homes,
-//   starts | inner   | counts | shared bytes | heads | children | offsets u32 | last ends |
+//   leaf    | counts | shared bytes | heads | ids and generations | the rest, its texts last |
+//   inner   | counts | shared bytes | heads | children | offsets u32 | last ends |
 //
 // What a lookup reads stands first and close together, and is fetched all at once: a million ranges
 // are more than the processor's caches hold, and two fetches, one after the other, cost twice as
@@ -48,13 +48,13 @@ struct RangeView {
 };
 
 // The bytes of a key behind those that are shared, as numbers that order like them.
-using Head = uint64_t;
-struct WideHead {
-  Head first;
-  Head second;
+using KeyHead = uint64_t;
+struct WideKeyHead {
+  KeyHead first;
+  KeyHead second;
   unsigned __int128 number() const { return static_cast<unsigned __int128>(first) << 64 | second; }
-  bool operator==(const WideHead&) const = default;
-  bool operator<(const WideHead& other) const { return number() < other.number(); }
+  bool operator==(const WideKeyHead&) const = default;
+  bool operator<(const WideKeyHead& other) const { return number() < other.number(); }
 };
 
 class RangeNode {
@@ -111,7 +111,7 @@ class RangeLeaf final : public RangeNode {
   }
   // Brings near what find looks at, and what a user of a range does.
   void prefetch() const {
-    prefetch_bytes(sizeof(RangeLeaf) + ranges_max * (sizeof(Head) + sizeof(Name)));
+    prefetch_bytes(sizeof(RangeLeaf) + ranges_max * (sizeof(KeyHead) + sizeof(Name)));
   }
 
   void take() const { holders_.fetch_add(1, std::memory_order_relaxed); }
@@ -149,7 +149,9 @@ class RangeLeaf final : public RangeNode {
   RangeLeaf(size_t count, size_t shared_bytes, bool wide, size_t memory_bytes)
       : RangeNode(0, count, shared_bytes, memory_bytes), wide_(wide) {}
   void free() const;
-  static constexpr size_t head_bytes(bool wide) { return wide ? sizeof(WideHead) : sizeof(Head); }
+  static constexpr size_t head_bytes(bool wide) {
+    return wide ? sizeof(WideKeyHead) : sizeof(KeyHead);
+  }
   const char* shared() const { return reinterpret_cast<const char*>(this + 1); }
   const char* heads() const { return shared() + padded_to_8(shared_bytes_); }
   const Name* names() const {
@@ -184,15 +186,15 @@ class RangeInner final : public RangeNode {
   ByteView end(size_t i) const { return {base() + offsets()[i], offsets()[i + 1] - offsets()[i]}; }
   size_t find(ByteView address, Side side) const;
   void prefetch() const {
-    prefetch_bytes(sizeof(RangeInner) + children_max * (sizeof(WideHead) + sizeof(RangeNode*)));
+    prefetch_bytes(sizeof(RangeInner) + children_max * (sizeof(WideKeyHead) + sizeof(RangeNode*)));
   }
 
  private:
   RangeInner(unsigned height, size_t count, size_t shared_bytes, size_t memory_bytes)
       : RangeNode(height, count, shared_bytes, memory_bytes) {}
   const char* shared() const { return reinterpret_cast<const char*>(this + 1); }
-  const WideHead* heads() const {
-    return reinterpret_cast<const WideHead*>(shared() + padded_to_8(shared_bytes_));
+  const WideKeyHead* heads() const {
+    return reinterpret_cast<const WideKeyHead*>(shared() + padded_to_8(shared_bytes_));
   }
   RangeNode* const* children() const {
     return reinterpret_cast<RangeNode* const*>(heads() + count_);
