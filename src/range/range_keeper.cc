@@ -368,7 +368,7 @@ Status RangeKeeper::count_and_cut(const RangeDescriptor& range) {
     return stopping_ ? Visit::stop : Visit::go_on;
   };
   TRY(home_.walk(range, visit, between));
-  if (stopping_) return {};
+  if (between() == Visit::stop) return {};
   set_counted({range, counted.bytes(), counted.keys()});
   if (paused_ || !limits_.are_exceeded(counted.bytes(), counted.keys())) return {};
   const std::vector<SizeSplit::Part> parts = counted.parts(range);
