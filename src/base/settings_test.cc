@@ -257,8 +257,9 @@ TEST_F(SettingsTest, UnknownNamesAreRefusedWithAHint) {
       "durability, cache-bytes, disk-reserve-bytes, resp, resp-tls, resp-unix, "
       "resp-unix-access, resp-clients-max, resp-command-bytes, resp-memory-bytes, "
       "resp-idle-timeout, resp-send-timeout, http, auth, admin-token-file, tls-cert, tls-key, "
-      "archive-retention, gc-life-time, range-bytes-max, range-load-max, range-sampling, "
-      "range-samples-retention, range-averages-retention, log-level, log-format");
+      "archive-retention, gc-life-time, range-bytes-max, range-keys-max, range-load-max, "
+      "range-sampling, range-samples-retention, range-averages-retention, log-level, "
+      "log-format");
   EXPECT_TRUE(file_refusal("[log]\nlevel = 'info'")
                   .starts_with("trellis.toml:1: unknown setting \"log\"; the settings are "));
   EXPECT_EQ(file_refusal("\"da\\nta\" = 'x'"),

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <thread>
@@ -488,6 +489,66 @@ TEST(RangeKeeper, CountsWhatIsLeftOfADeadKeyspace) {
   kept.clock.advance_ms(600'000);
   ASSERT_NO_FATAL_FAILURE(kept.tick(3));
   EXPECT_EQ(kept.ranges().size(), 1u);
+}
+
+// Its two threads beside writers and hands: what it knows in the end is what there is.
+TEST(RangeKeeper, RunsBesideWritersAndHands) {
+  MemoryEngine engine;
+  SystemClock clock;
+  std::atomic<uint64_t> last_id = 1;
+  auto home = EmbeddedHome::open(
+      engine, clock, {.next_id = [&]() -> Result<RangeId> { return RangeId{++last_id}; }});
+  ASSERT_TRUE(home.has_value());
+  RangeAccounting accounting(16);
+  RangeKeeper keeper(engine, clock, **home, accounting,
+                     {.range_bytes_max = 5'000,
+                      .range_keys_max = 50,
+                      .walk_bytes_per_s = 0,
+                      .relist_ms = 5,
+                      .recount_ms = 5,
+                      .tick_ms = 1});
+  ASSERT_TRUE(keeper.load().has_value());
+  keeper.start();
+  const uint64_t seed = test_seed(12);
+  std::vector<std::thread> others;
+  for (uint64_t i = 0; i < 2; i++)
+    others.emplace_back([&, i] {
+      Random random(seed + i);
+      for (int n = 0; n < 5'000; n++) {
+        const Bytes key = encode(RawKey{{5}, std::to_string(random.below(1'000))});
+        Commit one;
+        one.writes.put(key, Bytes(random.below(50), 'v'));
+        EXPECT_TRUE(commit(engine, one).has_value());
+        one.writes.add(encode(CounterKey{{5}, Model::raw, CounterName::keys, 0}), 1);
+        accounting.sampled({}, one.writes);  // which thinks of 16: so ranges seem too large soon
+        if (random.one_in(10)) discard(keeper.split(key, 0, "by hand"));
+        if (random.one_in(10)) discard(keeper.merge(key, "by hand"));
+        if (random.one_in(50)) discard(keeper.plan(10));
+        if (random.one_in(50)) accounting.hottest(3);
+      }
+    });
+  for (std::thread& other : others) other.join();
+  keeper.stop();
+  std::vector<RangeDescriptor> there;
+  Bytes end;
+  ASSERT_TRUE((*home)
+                  ->for_each([&](const RangeDescriptor& range) {
+                    EXPECT_EQ(range.start, end);
+                    end = range.end;
+                    there.push_back(range);
+                    return Visit::go_on;
+                  })
+                  .has_value());
+  EXPECT_EQ(end, map_key_max);
+  const auto events = (*home)->log().read(0, 100'000);
+  ASSERT_TRUE(events.has_value());
+  EXPECT_TRUE(std::any_of(events->begin(), events->end(), [](const RangeEvent& event) {
+    return event.reason.starts_with("keys: ");
+  }));
+  std::vector<RangeDescriptor> known;
+  for (const RangeFigures& figures : accounting.figures({}, 1'000'000))
+    known.push_back(figures.range);
+  EXPECT_EQ(known, there);
 }
 
 TEST(RangeKeeper, MergesByHandWithTheRightNeighbour) {
