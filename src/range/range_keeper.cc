@@ -90,7 +90,8 @@ struct RangeKeeper::Window {
   const std::vector<KeyspaceId>& living;
   uint64_t now_us;
   uint64_t now_ms;
-  std::optional<Bytes> next;  // where the next one begins, with the last range of this one
+  std::optional<Bytes> next;        // where the next one begins, with the last range of this one
+  std::set<RangeId> unmerged = {};  // left alone by merges with what is to their right
 
   bool is_border(ByteView address) const {
     if (!may_be_border(address)) return false;
@@ -160,10 +161,12 @@ RangeKeeper::Window RangeKeeper::look(ByteView from, const std::vector<KeyspaceI
   std::erase_if(failures_, [&](const auto& failure) {
     return failure.second.until_us + left_alone_us_max < window.now_us;
   });
-  std::erase_if(window.ranges, [&](const RangeFigures& figures) {
-    const auto failure = failures_.find(figures.range.id);
-    return failure != failures_.end() && failure->second.until_us > window.now_us;
-  });
+  std::set<RangeId> left_alone;
+  for (const auto& [attempt, failure] : failures_)
+    if (failure.until_us > window.now_us)
+      (attempt.is_merge ? window.unmerged : left_alone).insert(attempt.range);
+  std::erase_if(window.ranges,
+                [&](const RangeFigures& figures) { return left_alone.contains(figures.range.id); });
   return window;
 }
 
@@ -250,8 +253,8 @@ void RangeKeeper::plan_merges(const Window& window, std::vector<RangeAction>& ac
     const uint64_t keys = left.keys + right.keys;
     const double load = load_of(left) + load_of(right);
     if (!at_rest(left) || !at_rest(right) || left.range.end != right.range.start ||
-        bytes >= limits_.bytes / 4 || keys >= limits_.keys / 4 ||
-        load >= static_cast<double>(options_.range_load_max) / 2 ||
+        window.unmerged.contains(left.range.id) || bytes >= limits_.bytes / 4 ||
+        keys >= limits_.keys / 4 || load >= static_cast<double>(options_.range_load_max) / 2 ||
         right.range.sticky_until_ms > window.now_ms || window.is_border(right.range.start))
       continue;
     actions.push_back({RangeAction::Kind::merge,
@@ -348,11 +351,8 @@ void RangeKeeper::set_counted(const RangeCount& count) {
   accounting_.set_size(count.range, count.bytes, count.keys, clock_.unix_ms());
 }
 
-// As much as a change of it moved, if it moves anything.
-void RangeKeeper::copied(const RangeDescriptor& range) {
-  const auto figures = accounting_.find(range.id);
-  if (options_.changes_copy && figures)
-    pace_.passed(figures->bytes, [&] { return stopping_.load(); });
+void RangeKeeper::copied(uint64_t bytes) {
+  if (options_.changes_copy) pace_.passed(bytes, [&] { return stopping_.load(); });
 }
 
 Status RangeKeeper::count_and_cut(const RangeDescriptor& range) {
@@ -389,7 +389,7 @@ Status RangeKeeper::cut(const RangeDescriptor& range, const SizeSplit& counted,
     left = {both.first, left.bytes - part.bytes, left.keys - part.keys};
     set_counted(left);
     set_counted({both.second, part.bytes, part.keys});
-    copied(both.second);
+    copied(part.bytes);
   }
   return {};
 }
@@ -405,11 +405,11 @@ bool RangeKeeper::count_next() {
   RangeDescriptor range;
   {
     const std::lock_guard lock(waiting_mutex_);
-    if (counts_.empty() || paused_) return false;
+    if (counts_.empty() || paused_ || !engine_.room()) return false;
     range = counts_.front().range;
   }
   const auto figures = accounting_.find(range.id);
-  if (figures && figures->range == range) settle(range, count_and_cut(range));
+  if (figures && figures->range == range) settle(range, false, count_and_cut(range));
   const std::lock_guard lock(waiting_mutex_);
   counts_.pop_front();
   return true;
@@ -426,10 +426,10 @@ Status RangeKeeper::relist() {
   };
   TRY(home_.for_each([&](const RangeDescriptor& range) {
     const auto known = accounting_.find(ByteView(range.start));
-    if (known && known->range == range)
-      take();
-    else
-      changed.push_back(range);
+    const bool is_known = known && known->range == range;
+    // It may begin anywhere, if somebody merges meanwhile.
+    if (is_known || (!changed.empty() && changed.back().end != range.start)) take();
+    if (!is_known) changed.push_back(range);
     return stopping_ ? Visit::stop : Visit::go_on;
   }));
   if (!stopping_) take();
@@ -445,19 +445,20 @@ void RangeKeeper::let_wait(std::vector<RangeAction> counts) {
   }
 }
 
-bool RangeKeeper::settle(const RangeDescriptor& range, const Status& done) {
+bool RangeKeeper::settle(const RangeDescriptor& range, bool is_merge, const Status& done) {
   const std::lock_guard lock(waiting_mutex_);
+  const Attempt attempt{range.id, is_merge};
   if (done) {
-    failures_.erase(range.id);
+    failures_.erase(attempt);
     return true;
   }
-  Failure& failure = failures_[range.id];
+  Failure& failure = failures_[attempt];
   const uint64_t pause_us = std::min(left_alone_us_min << failure.times, left_alone_us_max);
-  if (pause_us < left_alone_us_max) failure.times++;
   failure.until_us = clock_.monotonic_us() + pause_us;
   // Somebody else was first, or there is no such place any more.
   const Code code = done.error().code;
   if (code == Code::conflict || code == Code::invalid) return true;
+  if (pause_us < left_alone_us_max) failure.times++;
   log_warn("a range is left alone for a while", {{"range", to_string(range)},
                                                  {"for_s", pause_us / s_in_us},
                                                  {"error", to_string(done.error())}});
@@ -466,18 +467,16 @@ bool RangeKeeper::settle(const RangeDescriptor& range, const Status& done) {
 
 Status RangeKeeper::carry_out(const RangeAction& action) {
   if (action.kind == RangeAction::Kind::merge) {
-    // What is on the right moves, and is known by its own name before only.
-    const auto right = accounting_.find(action.right->id);
+    const auto moved = accounting_.find(action.right->id);
     TRY(merge_ranges(action.range, *action.right, action.reason));
-    if (options_.changes_copy && right)
-      pace_.passed(right->bytes, [&] { return stopping_.load(); });
+    if (moved) copied(moved->bytes);
     return {};
   }
   // A border is one, whatever became of the range; where load divides only the range itself is cut.
   const SplitRequest request{.range = action.range, .at = action.at, .reason = action.reason};
   auto parts = may_be_border(action.at) ? split(action.at, 0, action.reason) : split_range(request);
   if (!parts) return std::move(parts).error();
-  copied(parts->second);
+  if (const auto moved = accounting_.find(parts->second.id)) copied(moved->bytes);
   return {};
 }
 
@@ -501,7 +500,7 @@ Status RangeKeeper::decide() {
     if (stopping_ || clock_.monotonic_us() - window.now_us >= round_us) return {};
     if (bad.contains(action.range.id)) continue;
     Status done = carry_out(action);
-    if (settle(action.range, done)) continue;
+    if (settle(action.range, action.kind == RangeAction::Kind::merge, done)) continue;
     bad.insert(action.range.id);
     if (bad.size() == bad_per_round) return done;
   }

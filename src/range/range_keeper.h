@@ -122,6 +122,12 @@ class RangeKeeper {
 
  private:
   struct Window;
+  // What failed: something with a range, or its merge with the one to its right, which may be why.
+  struct Attempt {
+    RangeId range;
+    bool is_merge;
+    auto operator<=>(const Attempt&) const = default;
+  };
   struct Failure {
     uint64_t until_us = 0;
     unsigned times = 0;
@@ -136,8 +142,8 @@ class RangeKeeper {
   Status decide();
   Status carry_out(const RangeAction& action);
   void let_wait(std::vector<RangeAction> counts);
-  // Whether it went well, or nobody is to blame; else the range is left alone for a while.
-  bool settle(const RangeDescriptor& range, const Status& done);
+  // What did not go well is left alone for a while. False: it is to blame.
+  bool settle(const RangeDescriptor& range, bool is_merge, const Status& done);
   Status count_and_cut(const RangeDescriptor& range);
   Status cut(const RangeDescriptor& range, const SizeSplit& counted,
              std::span<const SizeSplit::Part> parts);
@@ -145,7 +151,7 @@ class RangeKeeper {
   Result<std::pair<RangeDescriptor, RangeDescriptor>> split_range(const SplitRequest& request);
   Result<RangeDescriptor> merge_ranges(const RangeDescriptor& left, const RangeDescriptor& right,
                                        std::string_view reason);
-  void copied(const RangeDescriptor& range);
+  void copied(uint64_t bytes);
   Status keep_figures();
   Status store_figures(std::span<const RangeFigures> news);
   Status store_status();
@@ -168,7 +174,7 @@ class RangeKeeper {
 
   std::mutex waiting_mutex_;
   std::deque<RangeAction> counts_;  // wait to be counted; the first one may be under way
-  std::map<RangeId, Failure> failures_;
+  std::map<Attempt, Failure> failures_;
 
   // Held from a change until it is accounted for, so that both are in one order.
   std::mutex changing_;

@@ -26,6 +26,7 @@ class HookedHome final : public RangeHome {
  public:
   explicit HookedHome(std::unique_ptr<EmbeddedHome> home) : home_(std::move(home)) {}
   std::function<Status(const RangeDescriptor&)> before_all = [](const auto&) { return Status(); };
+  std::function<Status()> before_merge = [] { return Status(); };
   std::function<void()> before_walk = [] {};
 
   Result<RangeDescriptor> find(ByteView address) override { return home_->find(address); }
@@ -39,6 +40,7 @@ class HookedHome final : public RangeHome {
   Result<RangeDescriptor> merge(const RangeDescriptor& left, const RangeDescriptor& right,
                                 std::string_view reason) override {
     TRY(before_all(left));
+    TRY(before_merge());
     return home_->merge(left, right, reason);
   }
   Status walk(const RangeDescriptor& range, ScanVisitor visit,
@@ -375,6 +377,19 @@ TEST(RangeKeeper, ABadRangeKeepsNoOtherFromItsTurn) {
   kept.home->before_all = [](const RangeDescriptor&) { return Status(); };
   ASSERT_NO_FATAL_FAILURE(kept.tick(200));
   EXPECT_EQ(kept.ranges().size(), 1u);
+}
+
+// Its neighbour is cut all the same, when that is due.
+TEST(RangeKeeper, ARangeThatCannotBeMergedHoldsItsNeighbourUpInNothingElse) {
+  Kept kept(10'000);
+  const Bytes middle = encode(RawKey{{5}, "m"});
+  ASSERT_TRUE(kept.keeper->split(middle, 0, "").has_value());
+  kept.home->before_merge = [] { return Status(Error{Code::unavailable, "its disk is gone"}); };
+  ASSERT_NO_FATAL_FAILURE(kept.tick(62));
+  for (int i = 0; i < 100; i++) kept.put(encode(RawKey{{5}, std::to_string(10 + i)}), 200);
+  kept.keeper->set_counted({kept.ranges()[0].range, 20'000, 100});
+  ASSERT_NO_FATAL_FAILURE(kept.tick());
+  EXPECT_GE(kept.ranges().size(), 4u);
 }
 
 TEST(RangeKeeper, AStoreThatIsGoneIsNotAskedForEveryRange) {
