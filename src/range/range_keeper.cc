@@ -370,7 +370,7 @@ Status RangeKeeper::count_and_cut(const RangeDescriptor& range) {
   TRY(home_.walk(range, visit, between));
   if (between() == Visit::stop) return {};
   set_counted({range, counted.bytes(), counted.keys()});
-  if (paused_ || !limits_.are_exceeded(counted.bytes(), counted.keys())) return {};
+  if (!limits_.are_exceeded(counted.bytes(), counted.keys())) return {};
   const std::vector<SizeSplit::Part> parts = counted.parts(range);
   if (parts.size() == 1) accounting_.set_uncuttable(range.id, clock_.monotonic_us());
   return cut(range, counted, parts);
@@ -383,7 +383,7 @@ Status RangeKeeper::cut(const RangeDescriptor& range, const SizeSplit& counted,
       fmt::format("{}: {}: {} parts", over_what(limits_, counted.bytes(), counted.keys()),
                   over_text(limits_, counted.bytes(), counted.keys()), parts.size());
   RangeCount left{range, counted.bytes(), counted.keys()};
-  for (size_t i = parts.size(); --i > 0 && !stopping_;) {
+  for (size_t i = parts.size(); --i > 0 && !stopping_ && !paused_;) {
     const SizeSplit::Part& part = parts[i];
     TRY_ASSIGN(auto both, split_range({.range = left.range, .at = part.start, .reason = reason}));
     left = {both.first, left.bytes - part.bytes, left.keys - part.keys};
@@ -497,7 +497,7 @@ Status RangeKeeper::decide() {
   }
   std::set<RangeId> bad;
   for (const RangeAction& action : actions) {
-    if (stopping_ || clock_.monotonic_us() - window.now_us >= round_us) return {};
+    if (stopping_ || paused_ || clock_.monotonic_us() - window.now_us >= round_us) return {};
     if (bad.contains(action.range.id)) continue;
     Status done = carry_out(action);
     if (settle(action.range, action.kind == RangeAction::Kind::merge, done)) continue;

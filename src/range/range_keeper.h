@@ -95,8 +95,12 @@ class RangeKeeper {
   // Threads that tick and count until stop.
   void start();
   void stop();
-  // Nothing is decided while paused; figures are kept, and splits and merges by hand are made.
-  void set_paused(bool paused) { paused_ = paused; }
+  // Nothing is decided while paused; figures are kept, and splits and merges by hand are made. A
+  // change that is under way is waited for.
+  void set_paused(bool paused) {
+    paused_ = paused;
+    const std::lock_guard lock(changing_);
+  }
   bool paused() const { return paused_; }
 
   // One round: what plan() says, as much of it as one round may do, and figures that are due.
