@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint64_t second_us = 1'000'000;
 
-RangeDescriptor some_range(uint64_t id, ByteView start, ByteView end, uint64_t generation = 1) {
+RangeDescriptor accounted_range(uint64_t id, ByteView start, ByteView end,
+                                uint64_t generation = 1) {
   return {RangeId{id}, Bytes(start), Bytes(end), generation, {}, 0};
 }
 
@@ -40,7 +41,7 @@ size_t news(RangeAccounting& accounting) {
 
 TEST(RangeAccounting, GivesATransactionToItsRange) {
   RangeAccounting accounting(16);
-  const RangeDescriptor all[] = {some_range(1, "", "m"), some_range(2, "m", map_key_max)};
+  const RangeDescriptor all[] = {accounted_range(1, "", "m"), accounted_range(2, "m", map_key_max)};
   accounting.replace(all, 0);
   accounting.tick(second_us, 1e9);
   for (int i = 0; i < 100; i++) {
@@ -72,8 +73,9 @@ TEST(RangeAccounting, GivesATransactionToItsRange) {
 
 TEST(RangeAccounting, SharesAndAddsUp) {
   RangeAccounting accounting(16);
-  const RangeDescriptor whole = some_range(1, "", map_key_max);
-  const RangeDescriptor parts[] = {some_range(1, "", "m", 2), some_range(2, "m", map_key_max, 2)};
+  const RangeDescriptor whole = accounted_range(1, "", map_key_max);
+  const RangeDescriptor parts[] = {accounted_range(1, "", "m", 2),
+                                   accounted_range(2, "m", map_key_max, 2)};
   accounting.replace({&whole, 1}, 0);
   accounting.set_size(whole, 101, 10, 5);
   accounting.replace(parts, 1);
@@ -82,7 +84,7 @@ TEST(RangeAccounting, SharesAndAddsUp) {
   EXPECT_EQ(accounting.find("z")->counted_ms, 0u);
   accounting.replace({&whole, 1}, 2);  // that is long ago
   EXPECT_EQ(accounting.ranges(), 2u);
-  const RangeDescriptor merged = some_range(1, "", map_key_max, 3);
+  const RangeDescriptor merged = accounted_range(1, "", map_key_max, 3);
   accounting.replace({&merged, 1}, 2);
   EXPECT_EQ(accounting.find("a")->bytes, 101u);
   EXPECT_EQ(accounting.ranges(), 1u);
@@ -92,7 +94,7 @@ TEST(RangeAccounting, SharesAndAddsUp) {
 TEST(RangeAccounting, NothingIsLostInSplitsAndMerges) {
   Random random(test_seed(31));
   RangeAccounting accounting(16);
-  std::vector<RangeDescriptor> ranges = {some_range(1, "", map_key_max)};
+  std::vector<RangeDescriptor> ranges = {accounted_range(1, "", map_key_max)};
   accounting.replace(ranges, 0);
   accounting.tick(second_us, 1e9);
   uint64_t last_id = 1;
@@ -150,7 +152,7 @@ TEST(RangeAccounting, LooksAtManyRangesInPieces) {
   Bytes start;
   for (uint32_t i = 1; i <= 5'500; i++) {
     Bytes end = i == 5'500 ? Bytes(map_key_max) : encode(RawKey{{i}, {}});
-    ranges.push_back(some_range(i, start, end));
+    ranges.push_back(accounted_range(i, start, end));
     start = std::move(end);
   }
   accounting.replace(ranges, 0);
@@ -198,7 +200,7 @@ TEST(RangeAccounting, LooksAtManyRangesInPieces) {
 
 TEST(RangeAccounting, FindsWhereABusyRangeIsCutBest) {
   RangeAccounting accounting(16);
-  const RangeDescriptor whole = some_range(1, "", map_key_max);
+  const RangeDescriptor whole = accounted_range(1, "", map_key_max);
   accounting.replace({&whole, 1}, 0);
   accounting.tick(second_us, 100);
   Random random(3);

@@ -63,7 +63,7 @@ Bytes border(char mode, KeyspaceId keyspace) {
   append_be24(out, keyspace.value);
   return out;
 }
-bool may_be_border(ByteView address) {
+bool is_keyspace_start(ByteView address) {
   return address.size() == 4 && (address[0] == 'r' || address[0] == 'x');
 }
 
@@ -94,14 +94,14 @@ struct RangeKeeper::Window {
   std::set<RangeId> unmerged = {};  // left alone by merges with what is to their right
 
   bool is_border(ByteView address) const {
-    if (!may_be_border(address)) return false;
+    if (!is_keyspace_start(address)) return false;
     const KeyspaceId keyspace{static_cast<uint32_t>(load_be(address.data() + 1, 3))};
     return std::binary_search(living.begin(), living.end(), keyspace);
   }
   // It begins in the data of a keyspace that lives no more.
   bool is_dead(const RangeDescriptor& range) const {
     const ByteView start = ByteView(range.start).substr(0, 4);
-    return may_be_border(start) && !is_border(start);
+    return is_keyspace_start(start) && !is_border(start);
   }
 };
 
@@ -474,7 +474,8 @@ Status RangeKeeper::carry_out(const RangeAction& action) {
   }
   // A border is one, whatever became of the range; where load divides only the range itself is cut.
   const SplitRequest request{.range = action.range, .at = action.at, .reason = action.reason};
-  auto parts = may_be_border(action.at) ? split(action.at, 0, action.reason) : split_range(request);
+  auto parts =
+      is_keyspace_start(action.at) ? split(action.at, 0, action.reason) : split_range(request);
   if (!parts) return std::move(parts).error();
   if (const auto moved = accounting_.find(parts->second.id)) copied(moved->bytes);
   return {};
