@@ -127,6 +127,7 @@ struct Settings {
   uint64_t archive_retention_ms;
   uint64_t gc_life_time_ms;
   uint64_t range_bytes_max;
+  uint64_t range_keys_max;
   uint64_t range_load_max;  // operations per second
   unsigned range_sampling;  // 0: none
   uint64_t range_samples_retention_ms;

@@ -77,6 +77,7 @@ TEST_F(SettingsTest, Defaults) {
   EXPECT_EQ(settings->archive_retention_ms, 7u * 24 * 3600 * 1000);
   EXPECT_EQ(settings->gc_life_time_ms, 60'000u);
   EXPECT_EQ(settings->range_bytes_max, 64u << 20);
+  EXPECT_EQ(settings->range_keys_max, 1'000'000u);
   EXPECT_EQ(settings->range_load_max, 25'000u);
   EXPECT_EQ(settings->range_samples_retention_ms, 86'400'000u);
   EXPECT_EQ(settings->range_averages_retention_ms, 30 * 86'400'000u);
@@ -109,6 +110,7 @@ TEST_F(SettingsTest, Defaults) {
                 "archive-retention = \"7d\"  # default\n"
                 "gc-life-time = \"1m\"  # default\n"
                 "range-bytes-max = \"64MiB\"  # default\n"
+                "range-keys-max = \"1000000\"  # default\n"
                 "range-load-max = \"25000\"  # default\n"
                 "range-sampling = \"16\"  # default\n"
                 "range-samples-retention = \"1d\"  # default\n"
@@ -255,8 +257,9 @@ TEST_F(SettingsTest, UnknownNamesAreRefusedWithAHint) {
       "durability, cache-bytes, disk-reserve-bytes, resp, resp-tls, resp-unix, "
       "resp-unix-access, resp-clients-max, resp-command-bytes, resp-memory-bytes, "
       "resp-idle-timeout, resp-send-timeout, http, auth, admin-token-file, tls-cert, tls-key, "
-      "archive-retention, gc-life-time, range-bytes-max, range-load-max, range-sampling, "
-      "range-samples-retention, range-averages-retention, log-level, log-format");
+      "archive-retention, gc-life-time, range-bytes-max, range-keys-max, range-load-max, "
+      "range-sampling, range-samples-retention, range-averages-retention, log-level, "
+      "log-format");
   EXPECT_TRUE(file_refusal("[log]\nlevel = 'info'")
                   .starts_with("trellis.toml:1: unknown setting \"log\"; the settings are "));
   EXPECT_EQ(file_refusal("\"da\\nta\" = 'x'"),

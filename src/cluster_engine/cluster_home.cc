@@ -100,7 +100,7 @@ Result<RangeDescriptor> ClusterHome::merge(const RangeDescriptor& left,
   TRY(merge_ranges(store_, low, high, options_));
   TRY_ASSIGN(RangeDescriptor merged, find(low.start));
   if (changed_)
-    changed_({.action = "merge", .reason = std::string(reason), .left = merged, .right = {}});
+    changed_({.action = "merge", .reason = std::string(reason), .left = merged, .right = right});
   return merged;
 }
 

@@ -7,7 +7,7 @@
 // when a range was counted. System records say no difference: their bytes are those of the last
 // count.
 //
-// Threads: any.
+// Threads: any. What looks at all ranges does so in pieces, so that nobody waits for all of it.
 #pragma once
 
 #include <atomic>
@@ -19,6 +19,8 @@
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
+#include "base/result.h"
 #include "engine/write_set.h"
 #include "range/descriptor.h"
 #include "range/load_split.h"
@@ -36,16 +38,27 @@ struct RangeFigures {
   uint64_t busy_since_us = 0;  // over the threshold since; 0: it is not
   uint64_t uncuttable_us = 0;  // found to be large, without a place to cut; 0: never
   bool was_used = false;       // it held something, or was asked for something, at some time
-  uint64_t drift_bytes = 0;    // how much was added and removed, together, since it was counted
+  // How much was added and removed, together, since it was counted.
+  uint64_t drift_bytes = 0;
+  uint64_t drift_keys = 0;
+};
+
+struct RangeTotals {
+  size_t ranges = 0;
+  uint64_t bytes = 0;
+  uint64_t keys = 0;
+  double reads_per_s = 0;
+  double writes_per_s = 0;
 };
 
 class RangeAccounting {
  public:
   explicit RangeAccounting(unsigned weight) : weight_(weight) {}
 
-  // What is known of ranges before them goes; the new ones share it evenly, or get it together.
-  void replace(std::span<const RangeDescriptor> before, std::span<const RangeDescriptor> after,
-               uint64_t now_us);
+  // An interval is cut into these from now on. What was known of its ranges before they share
+  // evenly, or one gets it together. Nothing, if a range in it is known to be newer.
+  // REQUIRES: not empty, neighbours, by start
+  void replace(std::span<const RangeDescriptor> after, uint64_t now_us);
   // As counted, or as stored when the server stopped last. Nothing, if the range is another by now.
   void set_size(const RangeDescriptor& range, uint64_t bytes, uint64_t keys, uint64_t counted_ms);
   void set_uncuttable(RangeId range, uint64_t now_us);
@@ -61,8 +74,12 @@ class RangeAccounting {
   std::optional<RangeFigures> find(RangeId range) const;
   // By start, from the range that holds the address on.
   std::vector<RangeFigures> figures(ByteView from, size_t limit) const;
-  // Those with traffic or other figures since the last call.
-  std::vector<RangeFigures> take_news();
+  // The busiest, the busiest first.
+  std::vector<RangeFigures> hottest(size_t limit) const;
+  RangeTotals totals() const;
+  // Those with traffic or other figures since the last call, in pieces. A visit that fails ends it;
+  // its piece, and what comes behind, are news again.
+  Status take_news(FunctionRef<Status(std::span<const RangeFigures>)> visit);
   std::optional<Bytes> load_split_at(RangeId range) const;
   size_t ranges() const;
 
@@ -72,13 +89,17 @@ class RangeAccounting {
 
   std::shared_ptr<Entry> entry_at(ByteView address) const;  // REQUIRES: the mutex is held
   std::shared_ptr<Entry> entry_of(RangeId range) const;
+  std::vector<std::shared_ptr<Entry>> overlapping(ByteView start, ByteView end) const;  // as above
+  // All entries from an address on, until it says stop.
+  template <class See>
+  void for_each_entry(ByteView from, See see) const;
   static RangeFigures figures_of(const Entry& entry);
 
   const unsigned weight_;
   mutable std::shared_mutex mutex_;
   Entries by_start_;
   std::map<uint64_t, std::shared_ptr<Entry>> by_id_;
-  uint64_t ticked_us_ = 0;
+  std::atomic<uint64_t> ticked_us_{0};
 };
 
 }  // namespace trellis

@@ -78,18 +78,14 @@ Status EmbeddedHome::for_each_from(ByteView address,
     TRY_ASSIGN(const RangeDescriptor first, find(address));
     begin = descriptor_key(first.start);
   }
-  bool stopped = false;
-  while (!stopped) {
+  Status decoded;  // of the first that makes no sense
+  while (true) {
     // Collected first: a visitor may ask for more, and a scan lets nobody call the engine.
     std::vector<RangeDescriptor> ranges;
-    Status decoded;
     const auto collect = [&](ByteView key, ByteView value) {
       auto range = descriptor_at(key, value);
-      if (!range) {
-        decoded = std::move(range).error();
-        return Visit::stop;
-      }
-      if (*range) ranges.push_back(std::move(**range));
+      if (!range && decoded) decoded = std::move(range).error();
+      if (range && *range) ranges.push_back(std::move(**range));
       return Visit::go_on;
     };
     constexpr size_t page_entries = 1'000;
@@ -97,13 +93,10 @@ Status EmbeddedHome::for_each_from(ByteView address,
         ScanPage page,
         engine_.scan({.begin = begin, .end = local_end, .entries_max = page_entries}, collect));
     for (const RangeDescriptor& range : ranges)
-      if (stopped = visit(range) == Visit::stop; stopped) break;
-    if (stopped) break;
-    TRY(decoded);
-    if (!page.resume) break;
+      if (visit(range) == Visit::stop) return {};
+    if (!page.resume) return decoded;
     begin = std::move(*page.resume);
   }
-  return {};
 }
 
 Result<RangeDescriptor> EmbeddedHome::find(ByteView address) {

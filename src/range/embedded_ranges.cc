@@ -54,13 +54,7 @@ Result<std::unique_ptr<EmbeddedRanges>> EmbeddedRanges::open(Engine& engine, Clo
                            [keeper](const RangeDescriptor& range, const RangeSum& sum) {
                              keeper->set_counted({range, sum.bytes, sum.entries});
                            },
-                       .bytes_total =
-                           [&accounting] {
-                             uint64_t bytes = 0;
-                             for (const RangeFigures& figures : accounting.figures({}, ~size_t{0}))
-                               bytes += figures.bytes;
-                             return bytes;
-                           }});
+                       .bytes_total = [&accounting] { return accounting.totals().bytes; }});
   return ranges;
 }
 

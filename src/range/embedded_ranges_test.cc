@@ -90,6 +90,8 @@ TEST(EmbeddedRanges, ADamagedDescriptorStopsNobodyElse) {
   EXPECT_FALSE((*reopened)->verify().has_value() && (*reopened)->verify()->clean());
   EXPECT_EQ((*reopened)->lookup("a").error().code, Code::corrupt);
   EXPECT_TRUE((*reopened)->home().find("r").has_value());
+  EXPECT_EQ(accounting.ranges(), 1u);
+  EXPECT_TRUE(accounting.find(ByteView("r")).has_value());
 }
 
 TEST(EmbeddedRanges, IdsOfRangesAreNotGivenTwice) {

@@ -62,6 +62,16 @@ Status RangeLog::append(Commit& commit, const RangeEvent& event) {
   return {};
 }
 
+Status RangeLog::record(const RangeEvent& event) {
+  constexpr unsigned attempts_max = 100;
+  for (unsigned attempt = 1;; attempt++) {
+    Commit entry;
+    TRY(append(entry, event));
+    Status done = commit(engine_, entry);
+    if (done || done.error().code != Code::conflict || attempt == attempts_max) return done;
+  }
+}
+
 Result<std::vector<RangeEvent>> RangeLog::read(uint64_t before, size_t limit) const {
   const Bytes begin = encode(RangeLogKey{0});
   Bytes end = before == 0 ? successor(encode(RangeLogKey{~0ull})) : encode(RangeLogKey{before});

@@ -1,4 +1,6 @@
-// What became of the ranges, and why: one entry for each split and merge, in its own commit.
+// What became of the ranges, and why: one entry for each split and merge. Where ranges are records
+// it is a part of their commit; where they are objects it follows the change, and is missing if who
+// made it dies in between.
 //
 //   04 'range-log/' sequence  ->  | 01 | protobuf RangeEvent |
 //
@@ -23,7 +25,7 @@ struct RangeEvent {
   std::optional<RangeDescriptor> right;
 };
 
-// One thread at a time appends; any reads.
+// Any thread.
 class RangeLog {
  public:
   explicit RangeLog(Engine& engine, uint64_t entries_max = 100'000)
@@ -31,6 +33,8 @@ class RangeLog {
 
   // Makes the entry a part of the commit, which conflicts if somebody else appended meanwhile.
   Status append(Commit& commit, const RangeEvent& event);
+  // An entry by itself, behind those of others.
+  Status record(const RangeEvent& event);
   // The newest before the sequence (0: of all), newest first.
   Result<std::vector<RangeEvent>> read(uint64_t before, size_t limit) const;
 

@@ -167,15 +167,8 @@ Result<HttpResponse> hot_ranges(const RestContext& context, const HttpRequest& r
   TRY(identify_server_admin(context, request));
   TRY(check_query(request, {"limit"}));
   TRY_ASSIGN(const size_t limit, query_limit(request, 20, range_entries_max));
-  std::vector<RangeFigures> all = context.ranges.keeper().accounting().figures({}, ~size_t{0});
-  const auto load = [](const RangeFigures& figures) {
-    return figures.reads_per_s + figures.writes_per_s;
-  };
-  const size_t shown = std::min(limit, all.size());
-  std::partial_sort(all.begin(), all.begin() + static_cast<ptrdiff_t>(shown), all.end(),
-                    [&](const auto& a, const auto& b) { return load(a) > load(b); });
-  all.resize(shown);
-  return json_answer(json::object{{"ranges", all_figures_json(all)}});
+  return json_answer(json::object{
+      {"ranges", all_figures_json(context.ranges.keeper().accounting().hottest(limit))}});
 }
 
 Result<HttpResponse> range_history(const RestContext& context, const HttpRequest& request) {
@@ -201,10 +194,9 @@ Result<HttpResponse> range_history(const RestContext& context, const HttpRequest
 Result<HttpResponse> range_plan(const RestContext& context, const HttpRequest& request) {
   TRY(identify_server_admin(context, request));
   TRY(check_query(request, {}));
-  TRY_ASSIGN(const std::vector<RangeAction> actions, context.ranges.keeper().plan());
+  TRY_ASSIGN(const RangePlan plan, context.ranges.keeper().plan(range_entries_max));
   json::array out;
-  for (const RangeAction& action : actions) {
-    if (out.size() == range_entries_max) break;
+  for (const RangeAction& action : plan.actions) {
     json::object object{{"action", to_string(action.kind)},
                         {"range", range_json(action.range)},
                         {"reason", action.reason}};
@@ -213,7 +205,7 @@ Result<HttpResponse> range_plan(const RestContext& context, const HttpRequest& r
     out.push_back(std::move(object));
   }
   return json_answer(json::object{{"actions", std::move(out)},
-                                  {"total", actions.size()},
+                                  {"total", plan.total},
                                   {"paused", context.ranges.keeper().paused()}});
 }
 

@@ -376,6 +376,7 @@ class Service {
                EmbeddedRanges::open(
                    *store_.engine, clock_, traffic_.accounting(),
                    {.keeper = {.range_bytes_max = settings.range_bytes_max,
+                               .range_keys_max = settings.range_keys_max,
                                .range_load_max = settings.range_load_max,
                                .series = {.samples_kept_ms = settings.range_samples_retention_ms,
                                           .averages_kept_ms = settings.range_averages_retention_ms},

@@ -102,6 +102,25 @@ class ByItself(RangesTest):
         self.tile()
 
 
+class ByKeys(RangesTest):
+    arguments = ("--engine", "memory", "--range-keys-max", "1000")
+
+    def test_splits_by_keys_and_says_why(self):
+        self.load()
+        self.does("range", "recount")
+        self.assertIn("keys: about ", self.does("range", "plan").out)
+        self.does("range", "resume")
+
+        def reasons():
+            events = self.does("range", "history", "--json").json["events"]
+            return [event["reason"] for event in events]
+
+        eventually(lambda: any(r.startswith("keys: ") for r in reasons()), "a split by keys")
+        eventually(lambda: all(r["keys"] <= 1_000 for r in self.ranges()), "small ranges")
+        self.does("range", "pause")
+        self.tile()
+
+
 class ByHand(RangesTest):
     def test_split_and_merge(self):
         key = raw_key("m")
