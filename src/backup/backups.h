@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "backup/create.h"
-#include "backup/job_control.h"
 #include "backup/restore.h"
+#include "base/job_control.h"
 #include "base/result.h"
 #include "tenant/collector.h"
 #include "tenant/keyspaces.h"

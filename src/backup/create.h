@@ -12,10 +12,10 @@
 #include <memory>
 #include <string>
 
-#include "backup/job_control.h"
 #include "backup/manifest.h"
 #include "backup/repository.h"
 #include "backup/units.h"
+#include "base/job_control.h"
 #include "base/result.h"
 #include "engine/engine.h"
 

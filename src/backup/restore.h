@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "backup/job_control.h"
 #include "backup/manifest.h"
 #include "backup/repository.h"
+#include "base/job_control.h"
 #include "base/result.h"
 #include "tenant/collector.h"
 #include "tenant/keyspaces.h"

@@ -94,9 +94,11 @@ RangeKeeper::RangeKeeper(Engine& engine, Clock& clock, RangeHome& home, RangeAcc
       accounting_(accounting),
       options_(std::move(options)),
       series_(engine, options_.series),
-      pace_(clock, options_.walk_bytes_per_s),
+      walks_(clock),
       started_ms_(clock.unix_ms()),
-      figures_us_(clock.monotonic_us()) {}
+      figures_us_(clock.monotonic_us()) {
+  walks_.set_bytes_per_second(options_.walk_bytes_per_s);
+}
 
 Status RangeKeeper::load() {
   const uint64_t now_us = clock_.monotonic_us();
@@ -299,11 +301,11 @@ Status RangeKeeper::count_and_cut(const RangeAction& action) {
   };
   uint64_t paid_bytes = 0;
   const auto between = [&] {
-    pace_.passed(split.bytes() - paid_bytes, [&] { return stopping_.load(); });
+    const Status passed = walks_.pass(split.bytes() - paid_bytes);
     paid_bytes = split.bytes();
     // A large range takes hours, and rates are of seconds. What fails is told by the next tick.
     if (clock_.monotonic_us() - kept_us_ >= options_.tick_ms * 1'000) discard(keep_up());
-    return stopping_ ? Visit::stop : Visit::go_on;
+    return passed ? Visit::go_on : Visit::stop;
   };
   TRY(home_.walk(range, visit, between));
   if (stopping_) return {};
@@ -437,6 +439,7 @@ void RangeKeeper::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  walks_.stop();
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
 }

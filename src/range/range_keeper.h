@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/job_control.h"
 #include "range/accounting.h"
-#include "range/pace.h"
 #include "range/range_home.h"
 #include "range/time_series.h"
 
@@ -116,7 +116,7 @@ class RangeKeeper {
   RangeAccounting& accounting_;
   const KeeperOptions options_;
   TimeSeries series_;
-  Pace pace_;
+  JobControl walks_;  // their pace
   const uint64_t started_ms_;
   Bytes cursor_;          // where the next round looks
   uint64_t kept_us_ = 0;  // when rates and figures were looked at
