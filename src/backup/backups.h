@@ -124,7 +124,7 @@ class Backups {
   Status run_restore_job(Job& job);
   Status run_verify_job(Job& job);
   void clear_up(Job& job);
-  Status store(const Job& job);
+  Status set_paused(Job& job, bool paused);  // REQUIRES: mutex_ is held
   JobStatus status_of(const Job& job) const;
   Result<std::shared_ptr<Job>> find(std::string_view id) const;
   void find_left_files(std::vector<std::shared_ptr<Job>>& left);

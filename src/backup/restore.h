@@ -57,6 +57,11 @@ Result<Keyspace> begin_restore(const RestorePlan& plan, const RestoreContext& co
 Status run_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller,
                    JobControl& control);
 
+// A part of the record of a restore: whoever goes on with it waits.
+inline constexpr ByteView restore_pause_part = "paused";
+// Code::conflict, reason job_over: it is done.
+Status store_pause(KeyspaceId target, Engine& engine, bool paused);
+
 // Instead: the keyspace is buried. REQUIRES: run_restore does not run.
 Status abandon_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller);
 

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "backup/backups.h"
@@ -164,6 +165,15 @@ class BackupJobsTest : public testing::Test {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(path, failed))
       count += entry.is_regular_file() ? 1 : 0;
     return count;
+  }
+  // Of restores that are under way, with all that belongs to them.
+  size_t restore_records() {
+    const auto page = engine_->scan(
+        {.begin = encode(KeyspaceRestoreKey{KeyspaceId{0}, {}}),
+         .end = prefix_end(encode(KeyspaceRestoreKey{KeyspaceId{keyspace_id_max}, {}}))},
+        [](ByteView, ByteView) { return Visit::go_on; });
+    EXPECT_OK(page);
+    return page ? page->entries : 0;
   }
   size_t work_left() { return files_in(folder_.path() / "store" / "backups"); }
 
@@ -515,6 +525,85 @@ TEST_F(BackupJobsTest, APausedJobWaitsAndACanceledOneLeavesNothing) {
   }
   open();
   EXPECT_TRUE(backups_->jobs().empty());
+}
+
+TEST_F(BackupJobsTest, APausedJobIsPausedAfterARestartToo) {
+  Random random(20);
+  make("a");
+  fill("a", random, 500);
+  const Entries entries = entries_of("a");
+  // At each of these a job waits in turn, is paused, and the server ends.
+  std::set<std::string> paused_at;
+  for (const std::string at : {"copied", "chunk written", "checked", "keyspace made",
+                               "chunk restored", "versions skipped", "published"}) {
+    SCOPED_TRACE(at);
+    const bool is_create = at == "copied" || at == "chunk written";
+    std::atomic<bool> is_there{false};
+    std::atomic<bool> may_go{false};
+    open([&](std::string_view point) -> Status {
+      if (point != at) return {};
+      is_there = true;
+      while (!may_go) std::this_thread::yield();
+      return Error{Code::unavailable, "crashed", job_stopped};
+    });
+    clock_.advance_ms(10);
+    const std::string name = "restored-" + std::to_string(paused_at.size());
+    const auto begun = is_create
+                           ? backups_->create({.repository = repository(), .keyspace = "a"})
+                           : backups_->restore({.repository = repository(), .name = name}, admin);
+    ASSERT_OK(begun);
+    while (!is_there) std::this_thread::yield();
+    ASSERT_OK(backups_->pause(begun->id));
+    may_go = true;
+    wait(begun);
+    open();
+    ASSERT_EQ(backups_->jobs().size(), 1U);
+    EXPECT_EQ(backups_->jobs()[0].state, JobState::paused);
+    EXPECT_TRUE(backups_->jobs()[0].progress.paused);
+    paused_at.insert(at);
+    // And so it is after another one, and not once it was resumed.
+    open();
+    ASSERT_EQ(backups_->jobs().size(), 1U);
+    EXPECT_EQ(backups_->jobs()[0].state, JobState::paused);
+    ASSERT_OK(backups_->resume(begun->id));
+    backups_->stop();
+    open();
+    wait_for_all();
+    if (!backups_->jobs().empty()) {
+      EXPECT_EQ(backups_->jobs()[0].state, JobState::done);
+    }
+    if (!is_create) expect_same(name, entries);
+    EXPECT_EQ(work_left(), 0U);
+    EXPECT_EQ(restore_records(), 0U);
+  }
+}
+
+// Whoever pauses a job that is just done must not leave a part of it behind.
+TEST_F(BackupJobsTest, PausingAJobThatEndsLeavesNothing) {
+  make("a");
+  put("a", "key", "value");
+  for (int i = 0; i < 20; i++) {
+    const bool is_create = i % 2 == 0;
+    clock_.advance_ms(10);
+    const auto begun =
+        is_create ? backups_->create({.repository = repository(), .keyspace = "a"})
+                  : backups_->restore({.repository = repository(), .name = "b" + std::to_string(i)},
+                                      admin);
+    ASSERT_OK(begun);
+    for (;;) {
+      const auto paused = backups_->pause(begun->id);
+      const auto resumed = backups_->resume(begun->id);
+      if (!paused) {
+        EXPECT_REASON(paused, Code::conflict, "job_over");
+      }
+      if (resumed) continue;
+      EXPECT_REASON(resumed, Code::conflict, "job_over");
+      break;
+    }
+    EXPECT_EQ(wait(begun).state, JobState::done);
+    ASSERT_EQ(work_left(), 0U);
+    ASSERT_EQ(restore_records(), 0U);
+  }
 }
 
 TEST_F(BackupJobsTest, AStreamIsTheSameBackup) {
