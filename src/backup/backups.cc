@@ -31,6 +31,16 @@ bool is_of_a_job(std::string_view name) {
   return is_made_backup_id(name);
 }
 
+std::string names_in(const Manifest& manifest) {
+  constexpr size_t names_told_max = 20;
+  const size_t count = manifest.keyspaces.size();
+  std::string names;
+  for (size_t i = 0; i < std::min(count, names_told_max); i++)
+    names += fmt::format("{}{}", i == 0 ? "" : ", ", quote(manifest.keyspaces[i].name));
+  if (count > names_told_max) names += fmt::format(" and {} more", count - names_told_max);
+  return count == 0 ? "none" : names;
+}
+
 Status store_restore(const std::filesystem::path& folder, const RestorePlan& plan) {
   TRY(make_folders(folder));
   TRY(write_whole_file(folder / "restore", folder, encode_plan(plan)));
@@ -418,14 +428,15 @@ Result<JobStatus> Backups::restore(const RestoreRequest& request, const Caller&)
                                : manifest.find(request.keyspace);
   if (request.keyspace.empty() && source == nullptr)
     return Error{Code::invalid,
-                 fmt::format("the backup {} has {} keyspaces: say which one", manifest.id,
-                             manifest.keyspaces.size()),
+                 fmt::format("the backup {} has several keyspaces, say which one: {}", manifest.id,
+                             names_in(manifest)),
                  "keyspace_missing"};
   if (source == nullptr)
-    return Error{
-        Code::not_found,
-        fmt::format("the backup {} has no keyspace {}", manifest.id, quote(request.keyspace)),
-        "keyspace_not_found"};
+    return Error{Code::not_found,
+                 fmt::format("the {}backup {} has no keyspace {}; it has: {}",
+                             request.backup.empty() ? "latest " : "", manifest.id,
+                             quote(request.keyspace), names_in(manifest)),
+                 "keyspace_not_found"};
   auto job = std::make_shared<Job>();
   job->kind = JobKind::restore;
   job->keyspace = request.name.empty() ? source->name : request.name;

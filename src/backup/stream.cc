@@ -43,7 +43,9 @@ void BackupStreamWriter::append_chunk(Bytes& out, EntryChunk chunk) {
 
 Status BackupStreamWriter::read_page(Bytes& out) {
   std::vector<EntryChunk> cut;
+  uint64_t bytes = 0;
   const auto visit = [&](ByteView key, ByteView value) {
+    bytes += key.size() + value.size();
     if (cutter_.add(key, value)) cut.push_back(cutter_.take());
     return Visit::go_on;
   };
@@ -51,6 +53,7 @@ Status BackupStreamWriter::read_page(Bytes& out) {
                                                 .end = intervals_[interval_].second,
                                                 .bytes_max = stream_page_bytes},
                                                visit));
+  control_.charge(bytes);
   if (page.resume) {
     from_ = std::move(*page.resume);
   } else {

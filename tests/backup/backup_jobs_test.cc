@@ -456,8 +456,10 @@ TEST_F(BackupJobsTest, TheLatestIsTheLatestThatHasTheKeyspace) {
   ASSERT_EQ(create("b").state, JobState::done);
   ASSERT_EQ(restore("c", "", "a").state, JobState::done);
   expect_same("c", expected);
-  EXPECT_CODE(backups_->restore({.repository = repository(), .keyspace = "none"}, admin),
-              Code::not_found);
+  const auto none = backups_->restore({.repository = repository(), .keyspace = "none"}, admin);
+  EXPECT_REASON(none, Code::not_found, "keyspace_not_found");
+  EXPECT_NE(none.error().message.find(R"(has no keyspace "none"; it has: "b")"), std::string::npos)
+      << none.error().message;
   const auto is_whole = [](const Manifest& each) { return each.whole; };
   const auto whole = Repository::open(repository())->find("", is_whole);
   ASSERT_OK(whole);
@@ -615,7 +617,7 @@ TEST_F(BackupJobsTest, AStreamIsTheSameBackup) {
   {
     auto source = backups_->open_source("a");
     ASSERT_OK(source);
-    BackupStreamWriter writer(std::move(*source));
+    BackupStreamWriter writer(std::move(*source), 0);
     for (;;) {
       auto piece = writer.next();
       ASSERT_OK(piece);
