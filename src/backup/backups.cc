@@ -92,6 +92,7 @@ struct Backups::Job {
   uint64_t bytes = 0;
   uint64_t added_bytes = 0;
   std::vector<std::string> damage = {};
+  std::vector<std::string> warnings = {};
   std::optional<Error> error = {};
   bool is_canceled = false;
   bool is_ending = false;  // its work is done, and is being cleared up
@@ -284,13 +285,18 @@ void Backups::run(Job& job) {
 }
 
 Status Backups::run_create_job(Job& job) {
-  const CreateContext context{
-      .engine = keyspaces_.map().engine, .work = options_.work, .open_copy = options_.open_copy};
-  TRY_ASSIGN(const Manifest manifest, run_create(job.create, context, job.control));
+  const CreateContext context{.engine = keyspaces_.map().engine,
+                              .work = options_.work,
+                              .open_copy = options_.open_copy,
+                              .unit_bytes = options_.unit_bytes};
+  TRY_ASSIGN(Created created, run_create(job.create, context, job.control));
+  for (const std::string& warning : created.warnings)
+    log_warn("a backup was made, but", {{"job", job.id}, {"warning", warning}});
   const std::lock_guard lock(mutex_);
-  job.entries = manifest.entries();
-  job.bytes = manifest.bytes();
-  job.added_bytes = manifest.added_bytes;
+  job.entries = created.manifest.entries();
+  job.bytes = created.manifest.bytes();
+  job.added_bytes = created.manifest.added_bytes;
+  job.warnings = std::move(created.warnings);
   return {};
 }
 
@@ -543,6 +549,7 @@ JobStatus Backups::status_of(const Job& job) const {
           .bytes = job.bytes,
           .added_bytes = job.added_bytes,
           .damage = job.damage,
+          .warnings = job.warnings,
           .error = job.error};
 }
 

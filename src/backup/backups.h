@@ -26,6 +26,7 @@ struct BackupsOptions {
   std::filesystem::path work;  // on the disk of the store; empty: the engine has no files
   OpenCopy open_copy = {};
   std::function<Status(uint64_t end)> skip_redis_versions = [](uint64_t) { return Status(); };
+  uint64_t unit_bytes = 64 * 1024 * 1024;                      // of the walk of a backup
   std::function<Status(std::string_view point)> at_step = {};  // JobControl's, for tests
 };
 
@@ -48,7 +49,8 @@ struct JobStatus {
   uint64_t bytes = 0;
   uint64_t added_bytes = 0;
   std::vector<std::string> damage = {};
-  std::optional<Error> error = {};  // if it failed
+  std::vector<std::string> warnings = {};  // of a backup that is made all the same
+  std::optional<Error> error = {};         // if it failed
 };
 
 // Reasons of errors besides those of its parts: job_not_found, job_over, repository_busy.

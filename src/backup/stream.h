@@ -35,15 +35,11 @@ class BackupStreamWriter {
 
  private:
   Status read_page(Bytes& out);
-  void append_chunk(Bytes& out, EntryChunk chunk);
 
   Backups::Source source_;
   JobControl control_;
   std::optional<Manifest> manifest_;
-  std::vector<KeyInterval> intervals_;
-  size_t interval_ = 0;
-  Bytes from_;
-  ChunkCutter cutter_;
+  std::optional<UnitWalk> walk_;
   bool is_over_ = false;
 };
 

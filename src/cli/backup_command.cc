@@ -109,6 +109,10 @@ Status wait_for_job(ClientSession& session, json::object job) {
   }
   line.clear();
   if (session.json) TRY(print_json(session, job));
+  if (!session.json)
+    for (const json::value& warning : array_at(job, "warnings"))
+      if (warning.is_string())
+        session.err << "trellis: " << terminal_line(warning.as_string()) << '\n';
   if (text_at(job, "state") == "done")
     return session.json ? Status() : print_line(session, result_line(job));
   if (!session.json)

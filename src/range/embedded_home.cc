@@ -67,17 +67,9 @@ Status EmbeddedHome::bootstrap() {
   return replace(commit, {}, {&first, 1});
 }
 
-Status EmbeddedHome::for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) {
-  return for_each_from({}, visit);
-}
-
-Status EmbeddedHome::for_each_from(ByteView address,
-                                   FunctionRef<Visit(const RangeDescriptor&)> visit) {
-  Bytes begin(local_begin);
-  if (!address.empty()) {
-    TRY_ASSIGN(const RangeDescriptor first, find(address));
-    begin = descriptor_key(first.start);
-  }
+Status for_each_range_in(Engine& engine, FunctionRef<Visit(const RangeDescriptor&)> visit,
+                         ByteView start) {
+  Bytes begin = start.empty() ? Bytes(local_begin) : descriptor_key(start);
   bool stopped = false;
   while (!stopped) {
     // Collected first: a visitor may ask for more, and a scan lets nobody call the engine.
@@ -95,7 +87,7 @@ Status EmbeddedHome::for_each_from(ByteView address,
     constexpr size_t page_entries = 1'000;
     TRY_ASSIGN(
         ScanPage page,
-        engine_.scan({.begin = begin, .end = local_end, .entries_max = page_entries}, collect));
+        engine.scan({.begin = begin, .end = local_end, .entries_max = page_entries}, collect));
     for (const RangeDescriptor& range : ranges)
       if (stopped = visit(range) == Visit::stop; stopped) break;
     if (stopped) break;
@@ -104,6 +96,17 @@ Status EmbeddedHome::for_each_from(ByteView address,
     begin = std::move(*page.resume);
   }
   return {};
+}
+
+Status EmbeddedHome::for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) {
+  return for_each_range_in(engine_, visit);
+}
+
+Status EmbeddedHome::for_each_from(ByteView address,
+                                   FunctionRef<Visit(const RangeDescriptor&)> visit) {
+  if (address.empty()) return for_each(visit);
+  TRY_ASSIGN(const RangeDescriptor first, find(address));
+  return for_each_range_in(engine_, visit, first.start);
 }
 
 Result<RangeDescriptor> EmbeddedHome::find(ByteView address) {

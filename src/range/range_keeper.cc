@@ -13,6 +13,7 @@
 #include "range.pb.h"
 #include "range/size_split.h"
 #include "range/split_place.h"
+#include "range/stored_size.h"
 
 namespace trellis {
 namespace {
@@ -30,12 +31,6 @@ constexpr size_t counts_per_round = 200;
 
 // Of those by hand, when somebody else was quicker.
 constexpr unsigned attempts_max = 10;
-
-constexpr char stat_format = 0x01;
-constexpr unsigned char stat_word = 8;
-static_assert(RangeReplicatedKey::whats[stat_word].bytes == "stat");
-
-Bytes stat_key(RangeId range) { return encode(RangeReplicatedKey{range, stat_word}); }
 
 std::string size_text(uint64_t bytes) {
   return bytes < 1 << 20 ? fmt::format("{} bytes", bytes)
@@ -110,13 +105,9 @@ Status RangeKeeper::load() {
   if (!listed) log_error("not all ranges are known", {{"error", to_string(listed.error())}});
   std::vector<RangeFigures> all = accounting_.figures({}, ~size_t{0});
   for (const RangeFigures& figures : all) {
-    Value value;
-    TRY(engine_.get(stat_key(figures.range.id), value));
-    if (!value.found()) continue;
-    const ByteView bytes = value.bytes();
-    if (bytes.size() != 25 || bytes[0] != stat_format) continue;  // it is counted again
-    accounting_.set_size(figures.range, load_be(bytes.data() + 1, 8), load_be(bytes.data() + 9, 8),
-                         load_be(bytes.data() + 17, 8));
+    TRY_ASSIGN(const auto size, load_stored_size(engine_, figures.range.id));
+    if (!size) continue;  // it is counted again
+    accounting_.set_size(figures.range, size->bytes, size->keys, size->counted_ms);
   }
   accounting_.take_news();
   accounting_.tick(now_us, static_cast<double>(options_.range_load_max));
@@ -266,7 +257,7 @@ Result<RangeDescriptor> RangeKeeper::merge_ranges(const RangeDescriptor& left,
   accounting_.replace(before, {&whole, 1}, clock_.monotonic_us());
   options_.changed(whole);
   Commit forget;
-  forget.writes.remove(stat_key(right.id));
+  forget.writes.remove(stored_size_key(right.id));
   forget.durability = options_.series.durability;
   discard(commit(engine_, forget));  // a range that is gone is read by nobody
   log_debug("ranges merged",
@@ -384,11 +375,8 @@ Status RangeKeeper::keep_figures() {
   Commit sizes;
   sizes.durability = options_.series.durability;
   for (const RangeFigures& figures : news) {
-    Bytes stat(1, stat_format);
-    append_be64(stat, figures.bytes);
-    append_be64(stat, figures.keys);
-    append_be64(stat, figures.counted_ms);
-    sizes.writes.put(stat_key(figures.range.id), stat);
+    sizes.writes.put(stored_size_key(figures.range.id),
+                     encode_stored_size({figures.bytes, figures.keys, figures.counted_ms}));
     constexpr size_t piece_bytes = 1 << 20;
     if (sizes.writes.bytes() >= piece_bytes) {
       TRY(commit(engine_, sizes));

@@ -7,11 +7,8 @@
 //           and a minute old, not sticky, not at the border of a keyspace that lives
 //
 // Each decision is carried out through RangeHome, with its reason; plan() says what would be done.
-// Every 10 s the figures of ranges that have news go to the time series, the sizes to
-//
-//   01 'i' range 'r' 'stat'  ->  | 01 | bytes u64be | keys u64be | counted u64be, unix ms |
-//
-// from which they are known after a restart, and the node's status to 04 'status-node-'.
+// Every 10 s the figures of ranges that have news go to the time series, the sizes to records from
+// which they are known after a restart (stored_size.h), and the node's status to 04 'status-node-'.
 #pragma once
 
 #include <condition_variable>

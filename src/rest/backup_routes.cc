@@ -39,6 +39,8 @@ json::object job_json(const JobStatus& job) {
     if (job.kind == JobKind::create) out["added_bytes"] = job.added_bytes;
   }
   if (!job.damage.empty()) out["damage"] = json::array(job.damage.begin(), job.damage.end());
+  if (!job.warnings.empty())
+    out["warnings"] = json::array(job.warnings.begin(), job.warnings.end());
   if (job.error)
     out["error"] = {
         {"code", job.error->reason.empty() ? to_string(job.error->code) : job.error->reason},

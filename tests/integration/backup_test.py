@@ -329,7 +329,6 @@ class Interrupted(BackupTest):
         self.does("backup", "restore", "--from", "-", "--as", "copy", stdin=stream)
         self.assertEqual(self.does("raw", "scan", "--keyspace", "copy").out,
                          self.does("raw", "scan", "--keyspace", "shop").out)
-        self.fails("are for folders", *create, "--threads", "2")
 
     def test_a_keyspace_that_is_not_there(self):
         self.does("keyspace", "create", "shop")
