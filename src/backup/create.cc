@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <ctime>
+#include <optional>
 #include <random>
 
 #include "backup.pb.h"
@@ -141,17 +142,20 @@ Status walk_unit(const Walk& walk, const Interval& unit, size_t number) {
   return walk.control.step("unit stored");
 }
 
-// Those of the last backup that holds the same of the same store; none is no error.
+// Those of the last backup of the same, or else of the last of everything in the store.
 Result<std::vector<Bytes>> bounds_before(const Repository& repository, const CreatePlan& plan,
                                          const Manifest& now) {
+  std::optional<std::vector<Bytes>> of_everything;
   TRY_ASSIGN(const std::vector<std::string> ids, repository.ids());
   for (size_t i = ids.size(); i-- > 0;) {
     auto before = repository.get_manifest(ids[i]);
     if (!before || before->store != now.store) continue;  // nothing depends on it
-    if (before->whole || (!plan.whole && before->keyspaces[0].id == plan.keyspace))
-      return std::move(before->unit_bounds);
+    const bool is_same =
+        plan.whole ? before->whole : !before->whole && before->keyspaces[0].id == plan.keyspace;
+    if (is_same) return std::move(before->unit_bounds);
+    if (before->whole && !of_everything) of_everything = std::move(before->unit_bounds);
   }
-  return std::vector<Bytes>();
+  return std::move(of_everything).value_or(std::vector<Bytes>());
 }
 
 // Stored before they are walked: whoever goes on has the same.
