@@ -574,14 +574,16 @@ Result<JobStatus> Backups::job(std::string_view id) const {
 
 // So that it is so after a restart too.
 Status Backups::set_paused(Job& job, bool paused) {
-  if (job.kind == JobKind::create) {
-    job.create.paused = paused;
-    return store_plan(options_.work, job.create);
-  }
-  job.restore.paused = paused;
-  if (job.kind != JobKind::restore) return {};
-  if (job.target) return store_pause(*job.target, keyspaces_.map().engine, paused);
-  return options_.work.empty() ? Status() : store_restore(options_.work / job.id, job.restore);
+  CreatePlan create = job.create;
+  RestorePlan restore = job.restore;
+  create.paused = restore.paused = paused;
+  if (job.kind == JobKind::create) TRY(store_plan(options_.work, create));
+  if (job.kind == JobKind::restore && job.target)
+    TRY(store_pause(*job.target, keyspaces_.map().engine, paused));
+  else if (job.kind == JobKind::restore && !options_.work.empty())
+    TRY(store_restore(options_.work / job.id, restore));
+  job.create.paused = job.restore.paused = paused;
+  return {};
 }
 
 Result<JobStatus> Backups::pause(std::string_view id) {

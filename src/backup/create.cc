@@ -195,9 +195,7 @@ Result<Created> gather(const std::filesystem::path& folder, Manifest manifest, c
   }
   std::ranges::sort(created.manifest.chunks, {}, &ChunkFacts::first_key);
   created.manifest.unit_bounds = units.bounds;
-  if (left_out > 0)
-    created.warnings.push_back(
-        "the store holds keys that no map has, which no backup can hold: they were left out");
+  if (left_out > 0) created.warnings.emplace_back(left_out_warning);
   return created;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backup/files.h"
+#include "base/log.h"
 #include "tenant/sha256.h"
 
 namespace trellis {
@@ -59,6 +60,8 @@ Result<std::optional<Bytes>> BackupStreamWriter::next() {
   }
   while (out.empty() && !walk_->done()) TRY(read_page(out));
   if (out.empty()) {
+    if (walk_->left_out() > 0)
+      log_warn("a stream of a backup was made, but", {{"warning", left_out_warning}});
     append_frame(out, manifest_frame, encode_manifest(*manifest_));
     is_over_ = true;
   }

@@ -13,7 +13,7 @@ namespace trellis {
 namespace {
 
 constexpr uint64_t units_max = 1'000;
-// How often a walk may be cut into too many or too few before the units are made anew.
+// By what factor the number of units may be off before they are made anew.
 constexpr size_t units_tolerance = 2;
 
 bool is_in(const std::vector<Interval>& scope, ByteView address) {
@@ -29,21 +29,29 @@ struct RangeWeight {
   uint64_t bytes = 0;
 };
 
+// Code::corrupt if the ranges do not tile the map. None at all is a store that has not made them.
 Result<std::vector<RangeWeight>> ranges_in(Engine& engine, const std::vector<Interval>& scope) {
   std::vector<RangeWeight> ranges;
   Status failed;
+  std::optional<Bytes> tiled_to;
   TRY(for_each_range_in(engine, [&](const RangeDescriptor& range) {
+    if (range.start != tiled_to.value_or(Bytes()))
+      failed = Error{Code::corrupt, "it does not tile the map: see " + to_string(range)};
+    tiled_to = range.end;
     const auto overlaps = [&](const Interval& interval) {
       return range.start < interval.second && interval.first < range.end;
     };
-    if (std::ranges::none_of(scope, overlaps)) return Visit::go_on;
-    const auto size = load_stored_size(engine, range.id);
-    if (!size) failed = size.error();
-    // One that was never counted still counts.
-    ranges.push_back({range.start, 1 + (size && *size ? (*size)->bytes : 0)});
+    if (failed && std::ranges::any_of(scope, overlaps)) {
+      const auto size = load_stored_size(engine, range.id);
+      if (!size) failed = size.error();
+      // One that was never counted still counts.
+      ranges.push_back({range.start, 1 + (size && *size ? (*size)->bytes : 0)});
+    }
     return failed ? Visit::go_on : Visit::stop;
   }));
   TRY(failed);
+  if (tiled_to && *tiled_to != map_key_max)
+    return Error{Code::corrupt, "it does not tile the map: its last range is lost"};
   return ranges;
 }
 
@@ -55,7 +63,7 @@ std::vector<Bytes> group(const std::vector<RangeWeight>& ranges, size_t wanted) 
   std::vector<Bytes> bounds;
   uint64_t run_bytes = 0;
   for (const RangeWeight& range : ranges) {
-    if (run_bytes > share_bytes && bounds.size() + 1 < wanted) {
+    if (run_bytes > 0 && run_bytes >= share_bytes && bounds.size() + 1 < wanted) {
       bounds.push_back(range.start);
       run_bytes = 0;
     }

@@ -4,7 +4,9 @@
 // map however wrong the directory is that the bounds were taken from.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,10 @@ struct Units {
 // knows them, or, if it has not cut itself into as many or its directory is damaged, of its keys.
 // The same store gives the same units.
 Result<Units> cut_units(Engine& engine, UnitsRequest request);
+
+// For whoever finds that UnitWalk left something out.
+inline constexpr std::string_view left_out_warning =
+    "the store holds keys that no map has, which cannot be restored: they were left out";
 
 // Cuts what a unit holds of the scope into chunks, in the order of keys. A chunk is of one keyspace
 // if other units hold some of the keys between its first and its last, so that the keyspaces of any

@@ -236,8 +236,8 @@ TEST(UnitsTest, ADamagedDirectoryCostsNoEntry) {
     std::set<Bytes> plains;
     walk_all(store, everything, *units, random, plains);
   }
-  EXPECT_GT(warnings, 5);
-  Store none;  // ranges that were never made
+  EXPECT_GT(warnings, 15);  // some damage changes nothing
+  Store none;               // ranges that were never made
   Commit removed;
   removed.writes.remove_range("\x01", "\x05");
   ASSERT_OK(commit(none.engine, removed));
