@@ -9,14 +9,14 @@ namespace {
 
 constexpr uint64_t wait_slice_us = 50'000;  // how soon one who waits sees what changed
 
-Clock& system_clock() {
+Clock& real_clock() {
   static SystemClock clock;
   return clock;
 }
 
 }  // namespace
 
-JobControl::JobControl() : clock_(system_clock()) {}
+JobControl::JobControl() : clock_(real_clock()) {}
 
 void JobControl::pay(uint64_t bytes) {
   if (bytes_per_second_ == 0) return;
