@@ -31,6 +31,16 @@ bool is_of_a_job(std::string_view name) {
   return is_made_backup_id(name);
 }
 
+std::string names_in(const Manifest& manifest) {
+  constexpr size_t names_told_max = 20;
+  const size_t count = manifest.keyspaces.size();
+  std::string names;
+  for (size_t i = 0; i < std::min(count, names_told_max); i++)
+    names += fmt::format("{}{}", i == 0 ? "" : ", ", quote(manifest.keyspaces[i].name));
+  if (count > names_told_max) names += fmt::format(" and {} more", count - names_told_max);
+  return count == 0 ? "none" : names;
+}
+
 Status store_restore(const std::filesystem::path& folder, const RestorePlan& plan) {
   TRY(make_folders(folder));
   TRY(write_whole_file(folder / "restore", folder, encode_plan(plan)));
@@ -82,10 +92,17 @@ struct Backups::Job {
   uint64_t bytes = 0;
   uint64_t added_bytes = 0;
   std::vector<std::string> damage = {};
+  std::vector<std::string> warnings = {};
   std::optional<Error> error = {};
   bool is_canceled = false;
+  bool is_ending = false;  // its work is done, and is being cleared up
 
-  bool is_live() const { return state == JobState::running || state == JobState::paused; }
+  bool is_live() const {
+    return !is_ending && (state == JobState::running || state == JobState::paused);
+  }
+  bool is_over() const {
+    return is_ending || state == JobState::done || state == JobState::canceled;
+  }
 };
 
 Backups::Backups(Keyspaces& keyspaces, const Collector& collector, BackupsOptions options)
@@ -169,27 +186,39 @@ void Backups::find_left_files(std::vector<std::shared_ptr<Job>>& left) {
   }
 }
 
-// Of restores that had: the record says more than the file of the same job.
+// Of restores that had: the record says more than the file of the same job, but for a pause that
+// came before it was known.
 Status Backups::find_left_records(std::vector<std::shared_ptr<Job>>& left) {
-  const Bytes begin_key = encode(KeyspaceRestoreKey{KeyspaceId{0}, {}});
-  const Bytes end_key = prefix_end(encode(KeyspaceRestoreKey{KeyspaceId{keyspace_id_max}, {}}));
+  Bytes from = encode(KeyspaceRestoreKey{KeyspaceId{0}, {}});
+  const Bytes end = prefix_end(encode(KeyspaceRestoreKey{KeyspaceId{keyspace_id_max}, {}}));
   const auto visit = [&](ByteView key, ByteView value) {
     const auto record = decode<KeyspaceRestoreKey>(key);
-    if (!record || !record->part.empty()) return Visit::go_on;
+    if (!record) return Visit::go_on;
+    if (record->part == restore_pause_part && !left.empty() &&
+        left.back()->target == record->keyspace)
+      left.back()->restore.paused = true;
+    if (!record->part.empty()) return Visit::go_on;
     auto plan = decode_plan(value);
     if (!plan) return Visit::go_on;
-    std::erase_if(left, [&](const auto& job) { return job->id == plan->job; });
     auto job = std::make_shared<Job>();
     job->id = plan->job;
     job->kind = JobKind::restore;
     job->keyspace = plan->name;
     job->restore = std::move(*plan);
     job->target = record->keyspace;
+    std::erase_if(left, [&](const auto& other) {
+      if (other->id != job->id) return false;
+      job->restore.paused |= other->restore.paused;
+      return true;
+    });
     left.push_back(std::move(job));
     return Visit::go_on;
   };
-  TRY(keyspaces_.map().engine.scan({.begin = begin_key, .end = end_key}, visit));
-  return {};
+  for (;;) {
+    TRY_ASSIGN(ScanPage page, keyspaces_.map().engine.scan({.begin = from, .end = end}, visit));
+    if (!page.resume) return {};
+    from = std::move(*page.resume);
+  }
 }
 
 // --- jobs ---
@@ -236,6 +265,11 @@ Status Backups::run_kind(Job& job) {
 
 void Backups::run(Job& job) {
   Status status = run_kind(job);
+  {
+    // From now on nobody pauses it, which would store what is being removed.
+    const std::lock_guard lock(mutex_);
+    job.is_ending = true;
+  }
   const bool stopped = !status && status.error().reason == job_stopped;
   const bool canceled = !status && status.error().reason == job_canceled;
   // Nothing was written, and a later try would fail in the same way.
@@ -244,19 +278,25 @@ void Backups::run(Job& job) {
   if (!status && !stopped && !canceled)
     log_warn("a backup job failed", {{"job", job.id}, {"error", status.error().message}});
   const std::lock_guard lock(mutex_);
+  job.is_ending = false;
   job.finished_ms = keyspaces_.map().clock.unix_ms();
   job.state = canceled ? JobState::canceled : status ? JobState::done : JobState::failed;
   if (!status && !canceled) job.error = status.error();
 }
 
 Status Backups::run_create_job(Job& job) {
-  const CreateContext context{
-      .engine = keyspaces_.map().engine, .work = options_.work, .open_copy = options_.open_copy};
-  TRY_ASSIGN(const Manifest manifest, run_create(job.create, context, job.control));
+  const CreateContext context{.engine = keyspaces_.map().engine,
+                              .work = options_.work,
+                              .open_copy = options_.open_copy,
+                              .unit_bytes = options_.unit_bytes};
+  TRY_ASSIGN(Created created, run_create(job.create, context, job.control));
+  for (const std::string& warning : created.warnings)
+    log_warn("a backup was made, but", {{"job", job.id}, {"warning", warning}});
   const std::lock_guard lock(mutex_);
-  job.entries = manifest.entries();
-  job.bytes = manifest.bytes();
-  job.added_bytes = manifest.added_bytes;
+  job.entries = created.manifest.entries();
+  job.bytes = created.manifest.bytes();
+  job.added_bytes = created.manifest.added_bytes;
+  job.warnings = std::move(created.warnings);
   return {};
 }
 
@@ -265,12 +305,17 @@ Status Backups::run_restore_job(Job& job) {
   if (!job.target) {
     TRY(check_restore(job.restore, job.control));
     TRY(job.control.step("checked"));
-    TRY_ASSIGN(const Keyspace made, begin_restore(job.restore, context, restorer));
+    RestorePlan plan;
     {
       const std::lock_guard lock(mutex_);
-      job.target = made.id;
+      plan = job.restore;
     }
-    forget_file(job);  // its record says all
+    plan.paused = false;  // a record of its own says that
+    TRY_ASSIGN(const Keyspace made, begin_restore(plan, context, restorer));
+    const std::lock_guard lock(mutex_);
+    job.target = made.id;
+    if (job.restore.paused) TRY(store_pause(made.id, keyspaces_.map().engine, true));
+    forget_file(job);  // its records say all
   }
   TRY(job.control.step("keyspace made"));
   TRY(run_restore(*job.target, context, restorer, job.control));
@@ -389,14 +434,15 @@ Result<JobStatus> Backups::restore(const RestoreRequest& request, const Caller&)
                                : manifest.find(request.keyspace);
   if (request.keyspace.empty() && source == nullptr)
     return Error{Code::invalid,
-                 fmt::format("the backup {} has {} keyspaces: say which one", manifest.id,
-                             manifest.keyspaces.size()),
+                 fmt::format("the backup {} has several keyspaces, say which one: {}", manifest.id,
+                             names_in(manifest)),
                  "keyspace_missing"};
   if (source == nullptr)
-    return Error{
-        Code::not_found,
-        fmt::format("the backup {} has no keyspace {}", manifest.id, quote(request.keyspace)),
-        "keyspace_not_found"};
+    return Error{Code::not_found,
+                 fmt::format("the {}backup {} has no keyspace {}; it has: {}",
+                             request.backup.empty() ? "latest " : "", manifest.id,
+                             quote(request.keyspace), names_in(manifest)),
+                 "keyspace_not_found"};
   auto job = std::make_shared<Job>();
   job->kind = JobKind::restore;
   job->keyspace = request.name.empty() ? source->name : request.name;
@@ -503,6 +549,7 @@ JobStatus Backups::status_of(const Job& job) const {
           .bytes = job.bytes,
           .added_bytes = job.added_bytes,
           .damage = job.damage,
+          .warnings = job.warnings,
           .error = job.error};
 }
 
@@ -525,19 +572,27 @@ Result<JobStatus> Backups::job(std::string_view id) const {
   return status_of(*found);
 }
 
-// So that it is paused after a restart too. A restore's record is written only at its beginning.
-Status Backups::store(const Job& job) {
-  return job.kind == JobKind::create ? store_plan(options_.work, job.create) : Status();
+// So that it is so after a restart too.
+Status Backups::set_paused(Job& job, bool paused) {
+  CreatePlan create = job.create;
+  RestorePlan restore = job.restore;
+  create.paused = restore.paused = paused;
+  if (job.kind == JobKind::create) TRY(store_plan(options_.work, create));
+  if (job.kind == JobKind::restore && job.target)
+    TRY(store_pause(*job.target, keyspaces_.map().engine, paused));
+  else if (job.kind == JobKind::restore && !options_.work.empty())
+    TRY(store_restore(options_.work / job.id, restore));
+  job.create.paused = job.restore.paused = paused;
+  return {};
 }
 
 Result<JobStatus> Backups::pause(std::string_view id) {
   const std::lock_guard lock(mutex_);
   TRY_ASSIGN(const auto job, find(id));
   if (!job->is_live()) return job_over(id);
+  TRY(set_paused(*job, true));
   job->state = JobState::paused;
-  job->create.paused = true;
   job->control.pause(true);
-  TRY(store(*job));
   return status_of(*job);
 }
 
@@ -545,18 +600,16 @@ Result<JobStatus> Backups::resume(std::string_view id) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return Error{Code::unavailable, "the server stops"};
   TRY_ASSIGN(const auto job, find(id));
-  if (job->state == JobState::done || job->state == JobState::canceled) return job_over(id);
+  if (job->is_over()) return job_over(id);
+  TRY(set_paused(*job, false));
   const bool failed = job->state == JobState::failed;
   job->state = JobState::running;
-  job->create.paused = false;
   job->control.pause(false);
   if (failed) {
     job->error.reset();
     job->finished_ms = 0;
     job->thread.join();
     job->thread = std::thread([this, job = job.get()] { run(*job); });
-  } else {
-    TRY(store(*job));
   }
   return status_of(*job);
 }
@@ -566,7 +619,7 @@ Result<JobStatus> Backups::cancel(std::string_view id) {
   {
     const std::lock_guard lock(mutex_);
     TRY_ASSIGN(job, find(id));
-    if (job->state == JobState::done || job->state == JobState::canceled) return job_over(id);
+    if (job->is_over()) return job_over(id);
     job->is_canceled = true;
     job->control.cancel();
     if (job->is_live()) return status_of(*job);

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "backup/create.h"
-#include "backup/job_control.h"
 #include "backup/restore.h"
+#include "base/job_control.h"
 #include "base/result.h"
 #include "tenant/collector.h"
 #include "tenant/keyspaces.h"
@@ -26,6 +26,7 @@ struct BackupsOptions {
   std::filesystem::path work;  // on the disk of the store; empty: the engine has no files
   OpenCopy open_copy = {};
   std::function<Status(uint64_t end)> skip_redis_versions = [](uint64_t) { return Status(); };
+  uint64_t unit_bytes = 64 * 1024 * 1024;                      // of the walk of a backup
   std::function<Status(std::string_view point)> at_step = {};  // JobControl's, for tests
 };
 
@@ -48,7 +49,8 @@ struct JobStatus {
   uint64_t bytes = 0;
   uint64_t added_bytes = 0;
   std::vector<std::string> damage = {};
-  std::optional<Error> error = {};  // if it failed
+  std::vector<std::string> warnings = {};  // of a backup that is made all the same
+  std::optional<Error> error = {};         // if it failed
 };
 
 // Reasons of errors besides those of its parts: job_not_found, job_over, repository_busy.
@@ -124,7 +126,7 @@ class Backups {
   Status run_restore_job(Job& job);
   Status run_verify_job(Job& job);
   void clear_up(Job& job);
-  Status store(const Job& job);
+  Status set_paused(Job& job, bool paused);  // REQUIRES: mutex_ is held
   JobStatus status_of(const Job& job) const;
   Result<std::shared_ptr<Job>> find(std::string_view id) const;
   void find_left_files(std::vector<std::shared_ptr<Job>>& left);

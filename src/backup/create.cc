@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <charconv>
 #include <ctime>
+#include <optional>
 #include <random>
 
 #include "backup.pb.h"
 #include "backup/files.h"
 #include "backup/stored_chunk.h"
 #include "codec/local_keys.h"
+#include "codec/meta_keys.h"
 #include "codec/store_values.h"
 #include "codec/stored_message.h"
 #include "codec/system_keys.h"
@@ -22,24 +24,26 @@ namespace {
 
 constexpr size_t job_bytes_max = 1024 * 1024;
 constexpr size_t unit_bytes_max = size_t{1} << 30;
-constexpr size_t units_max = 64;
-constexpr uint64_t unit_target_bytes = 64 * 1024 * 1024;
 constexpr size_t page_bytes = 4 * 1024 * 1024;
 
 struct UnitResult {
   std::vector<ChunkFacts> chunks = {};
   uint64_t added_bytes = 0;
+  uint64_t left_out = 0;
 };
 
+// Not "unit-": so they were called while units were intervals of keys, and one of these that was
+// left must not be taken for ours.
 std::filesystem::path unit_path(const std::filesystem::path& folder, size_t unit) {
-  return folder / fmt::format("unit-{:03}", unit);
+  return folder / fmt::format("part-{:03}", unit);
 }
 
 Result<UnitResult> load_unit(const std::filesystem::path& path) {
   TRY_ASSIGN(const Bytes text, read_whole_file(path, unit_bytes_max));
   stored::BackupUnit message;
   TRY(decode_message(text, message, "unit of a backup"));
-  UnitResult result{.chunks = {}, .added_bytes = message.added_bytes()};
+  UnitResult result{
+      .chunks = {}, .added_bytes = message.added_bytes(), .left_out = message.left_out()};
   for (const auto& chunk : message.chunks()) result.chunks.push_back(load_chunk(chunk));
   return result;
 }
@@ -48,59 +52,10 @@ Status store_unit(const std::filesystem::path& folder, size_t unit, const UnitRe
   stored::BackupUnit message;
   for (const ChunkFacts& chunk : result.chunks) store_chunk(chunk, *message.add_chunks());
   message.set_added_bytes(result.added_bytes);
+  message.set_left_out(result.left_out);
   TRY(write_whole_file(unit_path(folder, unit), folder, encode_message(message)));
   return sync_folder_of_files(folder);
 }
-
-// Reads one unit, page by page, and writes its chunks.
-class UnitWalk {
- public:
-  // `on_disk_with` may be null: the store whose disk the repository shares.
-  UnitWalk(Engine& copy, Repository& repository, const Engine* on_disk_with, JobControl& control)
-      : copy_(copy), repository_(repository), on_disk_with_(on_disk_with), control_(control) {}
-
-  Result<UnitResult> run(const KeyInterval& unit) {
-    Bytes from = unit.first;
-    for (;;) {
-      uint64_t bytes = 0;
-      const auto visit = [&](ByteView key, ByteView value) {
-        bytes += key.size() + value.size();
-        if (cutter_.add(key, value)) cut_.push_back(cutter_.take());
-        return Visit::go_on;
-      };
-      TRY_ASSIGN(ScanPage page,
-                 copy_.scan({.begin = from, .end = unit.second, .bytes_max = page_bytes}, visit));
-      if (!page.resume && !cutter_.empty()) cut_.push_back(cutter_.take());
-      TRY(write_chunks());
-      TRY(control_.pass(bytes));
-      if (!page.resume) break;
-      from = std::move(*page.resume);
-    }
-    TRY(repository_.sync_chunks());
-    return std::move(result_);
-  }
-
- private:
-  Status write_chunks() {
-    for (EntryChunk& chunk : cut_) {
-      if (on_disk_with_ != nullptr) TRY(on_disk_with_->room());
-      TRY_ASSIGN(const uint64_t added, repository_.put_chunk(chunk));
-      TRY(control_.step("chunk written"));
-      result_.added_bytes += added;
-      result_.chunks.push_back(std::move(chunk.facts));
-    }
-    cut_.clear();
-    return {};
-  }
-
-  Engine& copy_;
-  Repository& repository_;
-  const Engine* const on_disk_with_;
-  JobControl& control_;
-  ChunkCutter cutter_;
-  std::vector<EntryChunk> cut_;
-  UnitResult result_;
-};
 
 Result<Keyspace> load_keyspace(Engine& copy, KeyspaceId id) {
   Value value;
@@ -145,11 +100,24 @@ struct Walk {
   const std::filesystem::path& folder;
   Engine& copy;
   Repository& repository;
-  const Engine* on_disk_with;
+  const Engine* on_disk_with;  // null: the repository is on another disk than the store
+  const std::vector<Interval>& scope;
   JobControl& control;
 };
 
-Status walk_unit(const Walk& walk, const KeyInterval& unit, size_t number) {
+Status write_chunks(const Walk& walk, std::vector<EntryChunk>& chunks, UnitResult& result) {
+  for (EntryChunk& chunk : chunks) {
+    if (walk.on_disk_with != nullptr) TRY(walk.on_disk_with->room());
+    TRY_ASSIGN(const uint64_t added, walk.repository.put_chunk(chunk));
+    TRY(walk.control.step("chunk written"));
+    result.added_bytes += added;
+    result.chunks.push_back(std::move(chunk.facts));
+  }
+  chunks.clear();
+  return {};
+}
+
+Status walk_unit(const Walk& walk, const Interval& unit, size_t number) {
   std::error_code failed;
   if (std::filesystem::exists(unit_path(walk.folder, number), failed)) {
     // Done before an interruption.
@@ -159,11 +127,76 @@ Status walk_unit(const Walk& walk, const KeyInterval& unit, size_t number) {
     walk.control.skip(bytes);
     return {};
   }
-  UnitWalk unit_walk(walk.copy, walk.repository, walk.on_disk_with, walk.control);
-  TRY_ASSIGN(const UnitResult result, unit_walk.run(unit));
+  UnitWalk entries(walk.copy, walk.scope, unit);
+  UnitResult result;
+  std::vector<EntryChunk> chunks;
+  while (!entries.done()) {
+    TRY_ASSIGN(const uint64_t bytes, entries.next(page_bytes, chunks));
+    TRY(write_chunks(walk, chunks, result));
+    TRY(walk.control.pass(bytes));
+  }
+  result.left_out = entries.left_out();
+  TRY(walk.repository.sync_chunks());
   TRY(walk.control.step("unit walked"));
   TRY(store_unit(walk.folder, number, result));
   return walk.control.step("unit stored");
+}
+
+// Those of the last backup of the same, or else of the last of everything in the store.
+Result<std::vector<Bytes>> bounds_before(const Repository& repository, const CreatePlan& plan,
+                                         const Manifest& now) {
+  std::optional<std::vector<Bytes>> of_everything;
+  TRY_ASSIGN(const std::vector<std::string> ids, repository.ids());
+  for (size_t i = ids.size(); i-- > 0;) {
+    auto before = repository.get_manifest(ids[i]);
+    if (!before || before->store != now.store) continue;  // nothing depends on it
+    const bool is_same =
+        plan.whole ? before->whole : !before->whole && before->keyspaces[0].id == plan.keyspace;
+    if (is_same) return std::move(before->unit_bounds);
+    if (before->whole && !of_everything) of_everything = std::move(before->unit_bounds);
+  }
+  return std::move(of_everything).value_or(std::vector<Bytes>());
+}
+
+// Stored before they are walked: whoever goes on has the same.
+Result<Units> make_units(const std::filesystem::path& folder, Engine& copy,
+                         const Repository& repository, const CreatePlan& plan,
+                         const Manifest& manifest, UnitsRequest request) {
+  const std::filesystem::path path = folder / "units";
+  stored::BackupUnits message;
+  std::error_code failed;
+  if (std::filesystem::exists(path, failed)) {
+    TRY_ASSIGN(const Bytes text, read_whole_file(path, unit_bytes_max));
+    TRY(decode_message(text, message, "units of a backup"));
+    return Units{.bounds = {message.bounds().begin(), message.bounds().end()},
+                 .warning = message.warning()};
+  }
+  if (request.bytes >= request.unit_bytes) {
+    TRY_ASSIGN(request.bounds_before, bounds_before(repository, plan, manifest));
+  }
+  TRY_ASSIGN(Units units, cut_units(copy, std::move(request)));
+  for (const Bytes& bound : units.bounds) message.add_bounds(bound);
+  message.set_warning(units.warning);
+  TRY(write_whole_file(path, folder, encode_message(message)));
+  TRY(sync_folder_of_files(folder));
+  return units;
+}
+
+// What the units gave, which are all done.
+Result<Created> gather(const std::filesystem::path& folder, Manifest manifest, const Units& units) {
+  Created created{.manifest = std::move(manifest)};
+  if (!units.warning.empty()) created.warnings.push_back(units.warning);
+  uint64_t left_out = 0;
+  for (size_t i = 0; i < units.size(); i++) {
+    TRY_ASSIGN(UnitResult result, load_unit(unit_path(folder, i)));
+    created.manifest.added_bytes += result.added_bytes;
+    left_out += result.left_out;
+    for (ChunkFacts& chunk : result.chunks) created.manifest.chunks.push_back(std::move(chunk));
+  }
+  std::ranges::sort(created.manifest.chunks, {}, &ChunkFacts::first_key);
+  created.manifest.unit_bounds = units.bounds;
+  if (left_out > 0) created.warnings.emplace_back(left_out_warning);
+  return created;
 }
 
 Status take_copy(const CreateContext& context, const std::filesystem::path& copy) {
@@ -222,11 +255,11 @@ Status store_plan(const std::filesystem::path& work, const CreatePlan& plan) {
   return sync_folder_of_files(folder);
 }
 
-std::vector<KeyInterval> intervals_of(const CreatePlan& plan) {
+std::vector<Interval> scope_of(const CreatePlan& plan) {
   if (!plan.whole) return keyspace_intervals(plan.keyspace);
   // All but what a store says of itself.
   const Bytes own = "\x01s";
-  return {{"", own}, {prefix_end(own), ""}};
+  return {{"", own}, {prefix_end(own), Bytes(map_key_max)}};
 }
 
 Result<Manifest> describe_backup(Engine& copy, const CreatePlan& plan) {
@@ -253,11 +286,12 @@ Result<Manifest> describe_backup(Engine& copy, const CreatePlan& plan) {
   return manifest;
 }
 
-Result<Manifest> run_create(const CreatePlan& plan, const CreateContext& context,
-                            JobControl& control) {
+Result<Created> run_create(const CreatePlan& plan, const CreateContext& context,
+                           JobControl& control) {
   const std::filesystem::path folder = context.work / plan.id;
   TRY_ASSIGN(Repository repository, Repository::open_or_make(plan.repository));
-  if (auto made = repository.get_manifest(plan.id); made) return made;  // all but the clearing up
+  if (auto made = repository.get_manifest(plan.id); made)  // all but the clearing up
+    return Created{.manifest = std::move(*made)};
   control.begin_phase("copying", 0);
   TRY(control.pass(0));
   TRY(take_copy(context, folder / "store"));
@@ -265,26 +299,26 @@ Result<Manifest> run_create(const CreatePlan& plan, const CreateContext& context
   TRY_ASSIGN(const std::unique_ptr<Engine> copy, context.open_copy(folder / "store"));
   TRY_ASSIGN(Manifest manifest, describe_backup(*copy, plan));
   TRY_ASSIGN(const uint64_t bytes, bytes_of(*copy, manifest.keyspaces));
-  const size_t count = std::min<size_t>(bytes / unit_target_bytes, units_max);
-  TRY_ASSIGN(const auto units, cut_units(*copy, intervals_of(plan), count));
+  const std::vector<Interval> scope = scope_of(plan);
+  TRY_ASSIGN(const Units units,
+             make_units(folder, *copy, repository, plan, manifest,
+                        {.scope = scope, .bytes = bytes, .unit_bytes = context.unit_bytes}));
+  TRY(control.step("units stored"));
   control.begin_phase("reading", bytes);
   const Walk walk{
       .folder = folder,
       .copy = *copy,
       .repository = repository,
       .on_disk_with = on_one_disk(folder, repository.path()) ? &context.engine : nullptr,
+      .scope = scope,
       .control = control};
   TRY(run_in_parallel(plan.threads, units.size(),
-                      [&](size_t i) { return walk_unit(walk, units[i], i); }));
-  for (size_t i = 0; i < units.size(); i++) {
-    TRY_ASSIGN(UnitResult result, load_unit(unit_path(folder, i)));
-    manifest.added_bytes += result.added_bytes;
-    for (ChunkFacts& chunk : result.chunks) manifest.chunks.push_back(std::move(chunk));
-  }
+                      [&](size_t i) { return walk_unit(walk, units.unit(i), i); }));
+  TRY_ASSIGN(Created created, gather(folder, std::move(manifest), units));
   TRY(control.step("units gathered"));
-  TRY(repository.put_manifest(manifest));
+  TRY(repository.put_manifest(created.manifest));
   TRY(control.step("manifest written"));
-  return manifest;
+  return created;
 }
 
 }  // namespace trellis

@@ -2,7 +2,8 @@
 //
 //   <work>/<id>/job       what is being made (BackupJob), from the first moment to the last
 //   <work>/<id>/store     the copy, of one instant
-//   <work>/<id>/unit-007  what a unit of the walk gave (BackupUnit)
+//   <work>/<id>/units     what the walk is cut into (BackupUnits), written before it begins
+//   <work>/<id>/part-007  what a unit of the walk gave (BackupUnit)
 //
 // All of it is kept until the backup is whole: whoever runs the plan again goes on from there.
 #pragma once
@@ -12,10 +13,10 @@
 #include <memory>
 #include <string>
 
-#include "backup/job_control.h"
 #include "backup/manifest.h"
 #include "backup/repository.h"
 #include "backup/units.h"
+#include "base/job_control.h"
 #include "base/result.h"
 #include "engine/engine.h"
 
@@ -39,6 +40,12 @@ struct CreateContext {
   Engine& engine;
   std::filesystem::path work;  // a folder on the disk of the store
   OpenCopy open_copy;
+  uint64_t unit_bytes;  // about so much of the walk is one unit
+};
+
+struct Created {
+  Manifest manifest;
+  std::vector<std::string> warnings = {};  // for people
 };
 
 // An id that sorts by time.
@@ -52,11 +59,11 @@ Status store_plan(const std::filesystem::path& work, const CreatePlan& plan);
 
 // Everything that a backup says but its chunks. REQUIRES: the store stands still.
 Result<Manifest> describe_backup(Engine& copy, const CreatePlan& plan);
-// The keys that it holds, in order.
-std::vector<KeyInterval> intervals_of(const CreatePlan& plan);
+// What it holds, in order.
+std::vector<Interval> scope_of(const CreatePlan& plan);
 
 // Runs the plan, which is stored, to its end.
-Result<Manifest> run_create(const CreatePlan& plan, const CreateContext& context,
-                            JobControl& control);
+Result<Created> run_create(const CreatePlan& plan, const CreateContext& context,
+                           JobControl& control);
 
 }  // namespace trellis

@@ -91,6 +91,7 @@ Bytes encode_manifest(const Manifest& manifest) {
   for (const ChunkFacts& chunk : manifest.chunks) store_chunk(chunk, *message.add_chunks());
   message.set_redis_versions_end(manifest.redis_versions_end);
   message.set_added_bytes(manifest.added_bytes);
+  for (const Bytes& bound : manifest.unit_bounds) message.add_unit_bounds(bound);
   const Bytes body = serialize(message);
   Bytes file(manifest_magic);
   file.push_back(manifest_format);
@@ -122,11 +123,15 @@ Result<Manifest> decode_manifest(ByteView file) {
                     .keyspaces = {},
                     .chunks = {},
                     .redis_versions_end = message.redis_versions_end(),
-                    .added_bytes = message.added_bytes()};
+                    .added_bytes = message.added_bytes(),
+                    .unit_bounds = {message.unit_bounds().begin(), message.unit_bounds().end()}};
   if (!is_backup_id(manifest.id)) return bad_manifest("its id is none");
   if (manifest.store.size() != store_uuid_bytes) return bad_manifest("its store has no name");
   if (manifest.redis_versions_end > redis_versions_max)
     return bad_manifest("its mark of Redis versions makes no sense");
+  if (std::ranges::adjacent_find(manifest.unit_bounds, std::ranges::greater_equal()) !=
+      manifest.unit_bounds.end())
+    return bad_manifest("its units are not in order");
   for (const auto& keyspace : message.keyspaces()) {
     TRY_ASSIGN(Keyspace decoded, decode_keyspace(keyspace.record()));
     if (decoded.id.value != keyspace.id() || decoded.name != keyspace.name())

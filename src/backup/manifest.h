@@ -21,9 +21,10 @@ struct Manifest {
   Bytes store = {};    // uuid of the store, 16 bytes
   bool whole = false;  // all of the store; else one keyspace
   std::vector<Keyspace> keyspaces = {};
-  std::vector<ChunkFacts> chunks = {};  // in the order of keys
+  std::vector<ChunkFacts> chunks = {};  // in the order of their first keys (units.h)
   uint64_t redis_versions_end = 0;
   uint64_t added_bytes = 0;
+  std::vector<Bytes> unit_bounds = {};  // addresses, ascending (units.h)
 
   uint64_t entries() const;
   uint64_t bytes() const;

@@ -327,11 +327,33 @@ Status run_restore(KeyspaceId target, const RestoreContext& context, const Calle
     TRY(control.step("published"));
   }
   control.begin_phase("indexing", 0);
+  TRY(control.pass(0));
   TRY(index_notes(map, context.collector, target));
   TRY(control.step("indexed"));
   TRY(remove_records(map.engine, target));
   log_info("keyspace restored", {{"id", target.value}, {"backup", plan.backup}});
   return {};
+}
+
+// With the record or not at all: what is left behind by a restore nobody would remove.
+Status store_pause(KeyspaceId target, Engine& engine, bool paused) {
+  const Bytes record_key = encode(KeyspaceRestoreKey{target, {}});
+  const Bytes pause_key = encode(KeyspaceRestoreKey{target, restore_pause_part});
+  for (;;) {
+    Value record;
+    TRY(engine.get(record_key, record));
+    if (!record.found()) return Error{Code::conflict, "the restore is done", "job_over"};
+    Commit commit;
+    commit.expectations.push_back(
+        {.begin = record_key, .end = {}, .seen = engine.evidence(record)});
+    if (paused)
+      commit.writes.put(pause_key, "1");
+    else
+      commit.writes.remove(pause_key);
+    commit.durability = Durability::always;
+    const Status stored = trellis::commit(engine, commit);
+    if (stored || stored.error().code != Code::conflict) return stored;
+  }
 }
 
 // The cursors first: without them whoever goes on begins at the beginning, which does no harm.

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "backup/job_control.h"
 #include "backup/manifest.h"
 #include "backup/repository.h"
+#include "base/job_control.h"
 #include "base/result.h"
 #include "tenant/collector.h"
 #include "tenant/keyspaces.h"
@@ -56,6 +56,11 @@ Result<Keyspace> begin_restore(const RestorePlan& plan, const RestoreContext& co
 // Writes all of it, from where it was left on, and gives it free, as its record says.
 Status run_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller,
                    JobControl& control);
+
+// A part of the record of a restore: whoever goes on with it waits.
+inline constexpr ByteView restore_pause_part = "paused";
+// Code::conflict, reason job_over: it is done.
+Status store_pause(KeyspaceId target, Engine& engine, bool paused);
 
 // Instead: the keyspace is buried. REQUIRES: run_restore does not run.
 Status abandon_restore(KeyspaceId target, const RestoreContext& context, const Caller& caller);

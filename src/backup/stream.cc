@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backup/files.h"
+#include "base/log.h"
 #include "tenant/sha256.h"
 
 namespace trellis {
@@ -32,32 +33,19 @@ Error bad_stream(std::string_view why) {
 }  // namespace
 
 BackupStreamWriter::~BackupStreamWriter() {
+  walk_.reset();
   source_.copy.reset();
   discard(remove_tree(source_.folder));  // what cannot be removed now is at the next start
 }
 
-void BackupStreamWriter::append_chunk(Bytes& out, EntryChunk chunk) {
-  append_frame(out, chunk_frame, encode_chunk_file(chunk.plain));
-  manifest_->chunks.push_back(std::move(chunk.facts));
-}
-
 Status BackupStreamWriter::read_page(Bytes& out) {
   std::vector<EntryChunk> cut;
-  const auto visit = [&](ByteView key, ByteView value) {
-    if (cutter_.add(key, value)) cut.push_back(cutter_.take());
-    return Visit::go_on;
-  };
-  TRY_ASSIGN(ScanPage page, source_.copy->scan({.begin = from_,
-                                                .end = intervals_[interval_].second,
-                                                .bytes_max = stream_page_bytes},
-                                               visit));
-  if (page.resume) {
-    from_ = std::move(*page.resume);
-  } else {
-    if (!cutter_.empty()) cut.push_back(cutter_.take());
-    if (++interval_ < intervals_.size()) from_ = intervals_[interval_].first;
+  TRY_ASSIGN(const uint64_t bytes, walk_->next(stream_page_bytes, cut));
+  control_.charge(bytes);
+  for (EntryChunk& chunk : cut) {
+    append_frame(out, chunk_frame, encode_chunk_file(chunk.plain));
+    manifest_->chunks.push_back(std::move(chunk.facts));
   }
-  for (EntryChunk& chunk : cut) append_chunk(out, std::move(chunk));
   return {};
 }
 
@@ -66,13 +54,14 @@ Result<std::optional<Bytes>> BackupStreamWriter::next() {
   Bytes out;
   if (!manifest_) {
     TRY_ASSIGN(manifest_, describe_backup(*source_.copy, source_.plan));
-    intervals_ = intervals_of(source_.plan);
-    from_ = intervals_[0].first;
+    walk_.emplace(*source_.copy, scope_of(source_.plan), Units().unit(0));  // all in one, in order
     out += stream_magic;
     out.push_back(stream_format);
   }
-  while (out.empty() && interval_ < intervals_.size()) TRY(read_page(out));
+  while (out.empty() && !walk_->done()) TRY(read_page(out));
   if (out.empty()) {
+    if (walk_->left_out() > 0)
+      log_warn("a stream of a backup was made, but", {{"warning", left_out_warning}});
     append_frame(out, manifest_frame, encode_manifest(*manifest_));
     is_over_ = true;
   }

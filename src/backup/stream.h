@@ -20,24 +20,26 @@ namespace trellis {
 // Makes one of a copy of the store, which it removes at its end. One thread at a time.
 class BackupStreamWriter {
  public:
-  explicit BackupStreamWriter(Backups::Source source) : source_(std::move(source)) {}
+  BackupStreamWriter(Backups::Source source, uint64_t bytes_per_second)
+      : source_(std::move(source)) {
+    control_.set_bytes_per_second(bytes_per_second);
+  }
   ~BackupStreamWriter();
   BackupStreamWriter(const BackupStreamWriter&) = delete;
   BackupStreamWriter& operator=(const BackupStreamWriter&) = delete;
 
-  // The next bytes, a few MiB; absent: there are no more.
+  // The next bytes, a few MiB; absent: there are no more. Does not wait: next_in_us() says when the
+  // limit allows the call.
   Result<std::optional<Bytes>> next();
+  uint64_t next_in_us() { return control_.charge(0); }
 
  private:
   Status read_page(Bytes& out);
-  void append_chunk(Bytes& out, EntryChunk chunk);
 
   Backups::Source source_;
+  JobControl control_;
   std::optional<Manifest> manifest_;
-  std::vector<KeyInterval> intervals_;
-  size_t interval_ = 0;
-  Bytes from_;
-  ChunkCutter cutter_;
+  std::optional<UnitWalk> walk_;
   bool is_over_ = false;
 };
 

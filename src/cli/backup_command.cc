@@ -109,6 +109,10 @@ Status wait_for_job(ClientSession& session, json::object job) {
   }
   line.clear();
   if (session.json) TRY(print_json(session, job));
+  if (!session.json)
+    for (const json::value& warning : array_at(job, "warnings"))
+      if (warning.is_string())
+        session.err << "trellis: " << terminal_line(warning.as_string()) << '\n';
   if (text_at(job, "state") == "done")
     return session.json ? Status() : print_line(session, result_line(job));
   if (!session.json)
@@ -132,15 +136,28 @@ Status begin_job(ClientSession& session, const BackupArguments& arguments,
 
 // --- streams ---
 
+Result<std::string> stream_target(const BackupArguments& arguments) {
+  TRY_ASSIGN(const uint64_t limit, limit_of(arguments));
+  const std::pair<std::string_view, std::string> parts[] = {
+      {"keyspace", arguments.keyspace},
+      {"name", arguments.name},
+      {"bytes_per_second", limit == 0 ? "" : std::to_string(limit)}};
+  std::string target = "/v1/backups/stream";
+  char separator = '?';
+  for (const auto& [name, value] : parts) {
+    if (value.empty()) continue;
+    target += fmt::format("{}{}={}", separator, name, percent_encode(value));
+    separator = '&';
+  }
+  return target;
+}
+
 Status create_stream(ClientSession& session, const BackupArguments& arguments) {
   if (session.out.is_terminal())
     return wrong_use("a backup is no text for a terminal: send it to a file or a pipe");
-  if (arguments.detach || !arguments.limit.empty() || !arguments.threads.empty())
-    return wrong_use(
-        "--limit, --threads and --detach are for folders: a stream is as fast as its "
-        "reader");
-  std::string target = "/v1/backups/stream";
-  if (!arguments.keyspace.empty()) target += "?keyspace=" + percent_encode(arguments.keyspace);
+  if (arguments.detach || !arguments.threads.empty())
+    return wrong_use("--threads and --detach are for folders: a stream is read in order");
+  TRY_ASSIGN(const std::string target, stream_target(arguments));
   uint64_t bytes = 0;
   ProgressLine line(session.err, session.err_is_terminal, session.clock);
   TRY(session.api.call({.target = target, .receive = [&](const HttpAnswer&, ByteView piece) {
@@ -155,17 +172,7 @@ Status create_stream(ClientSession& session, const BackupArguments& arguments) {
 Status restore_stream(ClientSession& session, const BackupArguments& arguments) {
   if (!arguments.backup.empty() || arguments.detach || !arguments.threads.empty())
     return wrong_use("BACKUP, --threads and --detach are for folders: a stream is one backup");
-  std::string target = "/v1/backups/stream";
-  char separator = '?';
-  const auto add = [&](std::string_view name, const std::string& value) {
-    if (value.empty()) return;
-    target += fmt::format("{}{}={}", separator, name, percent_encode(value));
-    separator = '&';
-  };
-  TRY_ASSIGN(const uint64_t limit, limit_of(arguments));
-  add("keyspace", arguments.keyspace);
-  add("name", arguments.name);
-  add("bytes_per_second", limit == 0 ? "" : std::to_string(limit));
+  TRY_ASSIGN(const std::string target, stream_target(arguments));
   uint64_t bytes = 0;
   ProgressLine line(session.err, session.err_is_terminal, session.clock);
   ApiCall call{.method = HttpMethod::post,

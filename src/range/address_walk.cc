@@ -55,6 +55,7 @@ AddressWalk::AddressWalk(Engine& engine, ByteView begin, ByteView end, ByteView 
               Bytes(moved_end ? end_area : end));
     if (moved_end) add_area(end_area, end_area, end);
   }
+  std::ranges::sort(pieces_, {}, &Piece::begin);  // they are apart
   if (position.size() >= 4) {
     piece_ = std::min<size_t>(load_be(position.data(), 4), pieces_.size());
     key_ = position.substr(4);

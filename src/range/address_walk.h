@@ -30,8 +30,8 @@ class AddressWalk {
   // `end` is exclusive. From the start, or from where another walk of the same interval was.
   AddressWalk(Engine& engine, ByteView begin, ByteView end, ByteView position = {});
 
-  // Visits up to about bytes_max more, each entry once, in no promised order. Entries that are
-  // written meanwhile are seen or not. After a stop the walk goes on behind the entry.
+  // Visits up to about bytes_max more, each entry once, in the order of stored keys. Entries that
+  // are written meanwhile are seen or not. After a stop the walk goes on behind the entry.
   // REQUIRES: not done.
   Status next(ScanVisitor visit, size_t bytes_max = 1 << 20);
   bool done() const { return piece_ == pieces_.size(); }

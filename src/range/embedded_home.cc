@@ -67,17 +67,10 @@ Status EmbeddedHome::bootstrap() {
   return replace(commit, {}, {&first, 1});
 }
 
-Status EmbeddedHome::for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) {
-  return for_each_from({}, visit);
-}
-
-Status EmbeddedHome::for_each_from(ByteView address,
-                                   FunctionRef<Visit(const RangeDescriptor&)> visit) {
-  Bytes begin(local_begin);
-  if (!address.empty()) {
-    TRY_ASSIGN(const RangeDescriptor first, find(address));
-    begin = descriptor_key(first.start);
-  }
+// What makes no sense is passed over, and told at the end.
+Status for_each_range_in(Engine& engine, FunctionRef<Visit(const RangeDescriptor&)> visit,
+                         ByteView start) {
+  Bytes begin = start.empty() ? Bytes(local_begin) : descriptor_key(start);
   Status decoded;  // of the first that makes no sense
   while (true) {
     // Collected first: a visitor may ask for more, and a scan lets nobody call the engine.
@@ -91,12 +84,23 @@ Status EmbeddedHome::for_each_from(ByteView address,
     constexpr size_t page_entries = 1'000;
     TRY_ASSIGN(
         ScanPage page,
-        engine_.scan({.begin = begin, .end = local_end, .entries_max = page_entries}, collect));
+        engine.scan({.begin = begin, .end = local_end, .entries_max = page_entries}, collect));
     for (const RangeDescriptor& range : ranges)
       if (visit(range) == Visit::stop) return {};
     if (!page.resume) return decoded;
     begin = std::move(*page.resume);
   }
+}
+
+Status EmbeddedHome::for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) {
+  return for_each_range_in(engine_, visit);
+}
+
+Status EmbeddedHome::for_each_from(ByteView address,
+                                   FunctionRef<Visit(const RangeDescriptor&)> visit) {
+  if (address.empty()) return for_each(visit);
+  TRY_ASSIGN(const RangeDescriptor first, find(address));
+  return for_each_range_in(engine_, visit, first.start);
 }
 
 Result<RangeDescriptor> EmbeddedHome::find(ByteView address) {

@@ -4,11 +4,10 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <optional>
 #include <thread>
 
-#include "range/pace.h"
+#include "base/job_control.h"
 
 namespace trellis {
 namespace {
@@ -51,17 +50,13 @@ class RangeJobs::Job {
  public:
   Job(uint64_t id, const RangeJobRequest& request, RangeHome& home, Clock& clock,
       const Hooks& hooks)
-      : home_(home), clock_(clock), hooks_(hooks), pace_(clock, request.bytes_per_s) {
+      : home_(home), clock_(clock), hooks_(hooks) {
     status_.id = id;
     status_.request = request;
     status_.started_ms = clock.unix_ms();
-    status_.bytes_total = hooks.bytes_total();
+    control_.set_bytes_per_second(request.bytes_per_s);
   }
-  ~Job() {
-    cancel();
-    for (std::thread& thread : threads_)
-      if (thread.joinable()) thread.join();
-  }
+  ~Job() { stop(); }
 
   Status start() {
     TRY(home_.for_each([&](const RangeDescriptor& range) {
@@ -70,16 +65,19 @@ class RangeJobs::Job {
     }));
     status_.ranges_total = ranges_.size();
     sums_.resize(ranges_.size());
-    running_ = std::clamp(status_.request.threads, 1u, threads_max);
-    for (unsigned i = 0, count = running_; i < count; i++) threads_.emplace_back([this] { run(); });
+    control_.begin_phase("walking", hooks_.bytes_total());
+    thread_ = std::thread([this] { run(); });
     return {};
   }
 
   RangeJobStatus status() const {
     const std::lock_guard lock(mutex_);
     RangeJobStatus status = status_;
-    status.bytes_done = bytes_done_;
-    status.request.bytes_per_s = pace_.limit();
+    const JobControl::Progress progress = control_.progress();
+    status.bytes_done = progress.bytes_done;
+    status.bytes_total = progress.bytes_total;
+    status.request.bytes_per_s = progress.bytes_per_second;
+    if (status.finished_ms == 0 && progress.paused) status.state = RangeJobState::paused;
     return status;
   }
   bool has_ended() const {
@@ -95,94 +93,69 @@ class RangeJobs::Job {
       if (sums_[i]) page.push_back({ranges_[i], *sums_[i]});
     return page;
   }
-  void set_limit(uint64_t bytes_per_s) { pace_.set_limit(bytes_per_s); }
-  void set_paused(bool paused) {
-    const std::lock_guard lock(mutex_);
-    if (status_.finished_ms != 0) return;
-    status_.state = paused ? RangeJobState::paused : RangeJobState::running;
-    paused_ = paused;
-    changed_.notify_all();
-  }
-  void cancel() {
-    const std::lock_guard lock(mutex_);
-    canceled_ = true;
-    changed_.notify_all();
+  JobControl& control() { return control_; }
+  void stop() {
+    control_.cancel();
+    if (thread_.joinable()) thread_.join();
   }
 
  private:
   void run() {
-    while (const RangeDescriptor* const range = next()) {
-      if (Status done = work(*range); !done) fail(done.error());
-    }
+    const unsigned threads = std::clamp(status_.request.threads, 1u, threads_max);
+    const Status done = run_in_parallel(threads, ranges_.size(), [&](size_t i) { return work(i); });
     const std::lock_guard lock(mutex_);
-    if (--running_ != 0) return;
-    const bool whole = status_.ranges_done == status_.ranges_total;
-    status_.state = !status_.error.empty() ? RangeJobState::failed
-                    : whole                ? RangeJobState::done
-                                           : RangeJobState::canceled;
+    const bool canceled = !done && done.error().reason == job_canceled;
+    status_.state = done       ? RangeJobState::done
+                    : canceled ? RangeJobState::canceled
+                               : RangeJobState::failed;
+    if (!done && !canceled) status_.error = to_string(done.error());
     status_.finished_ms = clock_.unix_ms();
   }
 
-  const RangeDescriptor* next() {
-    const std::lock_guard lock(mutex_);
-    return canceled_ || next_ == ranges_.size() ? nullptr : &ranges_[next_++];
-  }
-
-  void fail(const Error& error) {
-    const std::lock_guard lock(mutex_);
-    if (status_.error.empty()) status_.error = to_string(error);
-    canceled_ = true;
-  }
-
-  // Between two pages: waits while paused and as the limit says.
-  Visit between(uint64_t bytes) {
-    pace_.passed(bytes, [&] { return canceled_.load(); });
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return canceled_ || !paused_; });
-    return canceled_ ? Visit::stop : Visit::go_on;
-  }
-
-  Result<RangeSum> walk(const RangeDescriptor& range, bool counts) {
+  Result<RangeSum> walk(const RangeDescriptor& range, bool is_progress) {
     RangeSum sum;
     uint64_t paid_bytes = 0;
+    Status passed;
     const auto visit = [&](ByteView key, ByteView value) {
       sum.add(key, value);
       return Visit::go_on;
     };
-    const auto pause = [&] {
+    const auto between = [&] {
       const uint64_t bytes = sum.bytes - paid_bytes;
       paid_bytes = sum.bytes;
-      if (counts) bytes_done_ += bytes;
-      return between(bytes);
+      passed = is_progress ? control_.pass(bytes) : control_.pass_again(bytes);
+      return passed ? Visit::go_on : Visit::stop;
     };
-    TRY(home_.walk(range, visit, pause));
+    TRY(home_.walk(range, visit, between));
+    TRY(passed);
     return sum;
   }
 
   // Whether what is read twice is the same; written meanwhile it need not be, so it is tried again.
   Result<bool> agrees(const RangeDescriptor& range, RangeSum last) {
-    for (int attempt = 0; attempt < 2 && !canceled_; attempt++) {
+    for (int attempt = 0; attempt < 2; attempt++) {
       TRY_ASSIGN(const RangeSum again, walk(range, false));
       if (again == last) return true;
       last = again;
     }
-    return canceled_.load();
+    return false;
   }
 
-  Status work(const RangeDescriptor& range) {
+  Status work(size_t number) {
+    const RangeDescriptor& range = ranges_[number];
     TRY_ASSIGN(const RangeSum sum, walk(range, true));
     bool agreed = true;
     if (status_.request.kind == RangeJobKind::check) {
       TRY_ASSIGN(agreed, agrees(range, sum));
+    } else {
+      hooks_.counted(range, sum);
     }
-    if (canceled_) return {};
-    if (status_.request.kind == RangeJobKind::recount) hooks_.counted(range, sum);
     const std::lock_guard lock(mutex_);
     status_.ranges_done++;
     status_.sum.entries += sum.entries;
     status_.sum.bytes += sum.bytes;
     status_.sum.hash += sum.hash;
-    sums_[static_cast<size_t>(&range - ranges_.data())] = sum;
+    sums_[number] = sum;
     if (!agreed && status_.findings.size() < findings_max)
       status_.findings.push_back(
           {range,
@@ -193,17 +166,11 @@ class RangeJobs::Job {
   RangeHome& home_;
   Clock& clock_;
   const Hooks& hooks_;
-  Pace pace_;
+  JobControl control_;
   std::vector<RangeDescriptor> ranges_;
-  std::vector<std::optional<RangeSum>> sums_;  // of each; absent: not done
-  std::vector<std::thread> threads_;
+  std::thread thread_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  size_t next_ = 0;
-  unsigned running_ = 0;
-  bool paused_ = false;
-  std::atomic<bool> canceled_{false};
-  std::atomic<uint64_t> bytes_done_{0};
+  std::vector<std::optional<RangeSum>> sums_;  // of each; absent: not done
   RangeJobStatus status_;
 };
 
@@ -218,6 +185,7 @@ void RangeJobs::stop() {
     const std::lock_guard lock(mutex_);
     jobs.swap(jobs_);
   }
+  for (const auto& job : jobs) job->stop();  // also if somebody else holds it
 }
 
 Result<RangeJobStatus> RangeJobs::start(const RangeJobRequest& request) {
@@ -260,19 +228,19 @@ Result<std::vector<CheckedRange>> RangeJobs::checked(uint64_t id, ByteView from,
 
 Result<RangeJobStatus> RangeJobs::set_paused(uint64_t id, bool paused) {
   TRY_ASSIGN(const auto found, job(id));
-  found->set_paused(paused);
+  found->control().pause(paused);
   return found->status();
 }
 
 Result<RangeJobStatus> RangeJobs::set_limit(uint64_t id, uint64_t bytes_per_s) {
   TRY_ASSIGN(const auto found, job(id));
-  found->set_limit(bytes_per_s);
+  found->control().set_bytes_per_second(bytes_per_s);
   return found->status();
 }
 
 Result<RangeJobStatus> RangeJobs::cancel(uint64_t id) {
   TRY_ASSIGN(const auto found, job(id));
-  found->cancel();
+  found->control().cancel();
   return found->status();
 }
 

@@ -13,6 +13,7 @@
 #include "codec/system_keys.h"
 #include "range.pb.h"
 #include "range/split_place.h"
+#include "range/stored_size.h"
 
 namespace trellis {
 namespace {
@@ -34,13 +35,6 @@ constexpr uint64_t round_us = 5 * s_in_us;  // changes that copy take their time
 
 // Of those by hand, when somebody else was quicker.
 constexpr unsigned attempts_max = 10;
-
-constexpr char stat_format = 0x02;
-constexpr size_t stat_bytes = 1 + 4 * 8;
-constexpr unsigned char stat_word = 8;
-static_assert(RangeReplicatedKey::whats[stat_word].bytes == "stat");
-
-Bytes stat_key(RangeId range) { return encode(RangeReplicatedKey{range, stat_word}); }
 
 std::string size_text(uint64_t bytes) {
   return bytes < 1 << 20 ? fmt::format("{} bytes", bytes)
@@ -113,10 +107,12 @@ RangeKeeper::RangeKeeper(Engine& engine, Clock& clock, RangeHome& home, RangeAcc
       accounting_(accounting),
       options_(std::move(options)),
       series_(engine, options_.series),
-      pace_(clock, options_.walk_bytes_per_s),
+      walks_(clock),
       started_ms_(clock.unix_ms()),
       figures_us_(clock.monotonic_us()),
-      listed_us_(clock.monotonic_us()) {}
+      listed_us_(clock.monotonic_us()) {
+  walks_.set_bytes_per_second(options_.walk_bytes_per_s);
+}
 
 Status RangeKeeper::load() {
   std::vector<RangeDescriptor> ranges;
@@ -128,15 +124,9 @@ Status RangeKeeper::load() {
   // What is damaged must not keep the rest from being served.
   if (!listed) log_error("not all ranges are known", {{"error", to_string(listed.error())}});
   for (const RangeDescriptor& range : ranges) {
-    Value value;
-    TRY(engine_.get(stat_key(range.id), value));
-    if (!value.found()) continue;
-    const ByteView bytes = value.bytes();
-    const auto word = [&](size_t i) { return load_be(bytes.data() + 1 + 8 * i, 8); };
-    // What it is not of is counted again.
-    if (bytes.size() != stat_bytes || bytes[0] != stat_format || word(0) != range.generation)
-      continue;
-    accounting_.set_size(range, word(1), word(2), word(3));
+    TRY_ASSIGN(const auto size, load_stored_size(engine_, range));
+    if (!size) continue;  // it is counted again
+    accounting_.set_size(range, size->bytes, size->keys, size->counted_ms);
   }
   discard(accounting_.take_news([](std::span<const RangeFigures>) { return Status(); }));
   accounting_.tick(clock_.monotonic_us(), static_cast<double>(options_.range_load_max));
@@ -324,7 +314,7 @@ Result<RangeDescriptor> RangeKeeper::merge_ranges(const RangeDescriptor& left,
   options_.changed(whole);
   if (!engine_.shared()) {
     Commit forget;
-    forget.writes.remove(stat_key(right.id));
+    forget.writes.remove(stored_size_key(right.id));
     forget.durability = options_.series.durability;
     discard(commit(engine_, forget));  // a range that is gone is read by nobody
   }
@@ -352,7 +342,7 @@ void RangeKeeper::set_counted(const RangeCount& count) {
 }
 
 void RangeKeeper::copied(uint64_t bytes) {
-  if (options_.changes_copy) pace_.passed(bytes, [&] { return stopping_.load(); });
+  if (options_.changes_copy) discard(walks_.pass(bytes));  // the end is seen by who asks for it
 }
 
 Status RangeKeeper::count_and_cut(const RangeDescriptor& range) {
@@ -363,9 +353,9 @@ Status RangeKeeper::count_and_cut(const RangeDescriptor& range) {
   };
   uint64_t paid_bytes = 0;
   const auto between = [&] {
-    pace_.passed(counted.bytes() - paid_bytes, [&] { return stopping_.load(); });
+    const Status passed = walks_.pass(counted.bytes() - paid_bytes);
     paid_bytes = counted.bytes();
-    return stopping_ ? Visit::stop : Visit::go_on;
+    return passed ? Visit::go_on : Visit::stop;
   };
   TRY(home_.walk(range, visit, between));
   if (between() == Visit::stop) return {};
@@ -537,11 +527,10 @@ Status RangeKeeper::store_figures(std::span<const RangeFigures> news) {
   Commit sizes;
   sizes.durability = options_.series.durability;
   for (const RangeFigures& figures : news) {
-    Bytes stat(1, stat_format);
-    for (const uint64_t word :
-         {figures.range.generation, figures.bytes, figures.keys, figures.counted_ms})
-      append_be64(stat, word);
-    if (!engine_.shared()) sizes.writes.put(stat_key(figures.range.id), stat);
+    if (!engine_.shared())
+      sizes.writes.put(stored_size_key(figures.range.id),
+                       encode_stored_size({figures.range.generation, figures.bytes, figures.keys,
+                                           figures.counted_ms}));
     if (!figures.was_used) continue;
     const std::string& source = sources.emplace_back(std::to_string(figures.range.id.value));
     samples.push_back({"range.reads", source, static_cast<uint64_t>(figures.reads_per_s)});
@@ -606,6 +595,7 @@ void RangeKeeper::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  walks_.stop();
   wake_.notify_all();
   if (ticking_.joinable()) ticking_.join();
   if (counting_.joinable()) counting_.join();

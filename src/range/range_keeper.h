@@ -13,12 +13,7 @@
 //
 // Every 10 s the figures of ranges that have news go to the time series, the node's status to
 // 04 'status-node-', and, unless the map is shared with others (its first range would hold a record
-// of every range), the sizes to
-//
-//   01 'i' range 'r' 'stat'
-//     ->  | 02 | generation u64be | bytes u64be | keys u64be | counted u64be, unix ms |
-//
-// from which they are known after a restart, of a range that is still of that generation.
+// of every range), the sizes to records from which they are known after a restart (stored_size.h).
 #pragma once
 
 #include <condition_variable>
@@ -32,8 +27,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/job_control.h"
 #include "range/accounting.h"
-#include "range/pace.h"
 #include "range/range_home.h"
 #include "range/size_split.h"
 #include "range/time_series.h"
@@ -169,7 +164,7 @@ class RangeKeeper {
   const KeeperOptions options_;
   const SizeLimits limits_{options_.range_bytes_max, options_.range_keys_max};
   TimeSeries series_;
-  Pace pace_;
+  JobControl walks_;  // their pace
   const uint64_t started_ms_;
   Bytes cursor_;  // where the next round looks
   uint64_t figures_us_ = 0;

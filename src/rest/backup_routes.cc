@@ -39,6 +39,8 @@ json::object job_json(const JobStatus& job) {
     if (job.kind == JobKind::create) out["added_bytes"] = job.added_bytes;
   }
   if (!job.damage.empty()) out["damage"] = json::array(job.damage.begin(), job.damage.end());
+  if (!job.warnings.empty())
+    out["warnings"] = json::array(job.warnings.begin(), job.warnings.end());
   if (job.error)
     out["error"] = {
         {"code", job.error->reason.empty() ? to_string(job.error->code) : job.error->reason},
@@ -189,11 +191,21 @@ Result<HttpResponse> change_job(const RestContext& context, const HttpRequest& r
 
 class BackupDownload final : public BodySource {
  public:
-  BackupDownload(const RestContext& context, Backups::Source source, std::string authorization)
-      : context_(context), writer_(std::move(source)), authorization_(std::move(authorization)) {}
+  BackupDownload(const RestContext& context, Backups::Source source, uint64_t bytes_per_second,
+                 std::string authorization)
+      : context_(context),
+        writer_(std::move(source), bytes_per_second),
+        authorization_(std::move(authorization)) {}
 
   Result<Chunk> next() override {
     TRY(check_still_valid(context_, authorization_));
+    if (const uint64_t wait_us = writer_.next_in_us(); wait_us > 0) {
+      constexpr uint64_t wait_ms_max = 1'000;
+      return Chunk{
+          .bytes = {},
+          .then = Chunk::Then::pause,
+          .wait_ms = static_cast<uint32_t>(std::min(wait_us / us_per_ms + 1, wait_ms_max))};
+    }
     TRY_ASSIGN(auto bytes, writer_.next());
     if (!bytes) return Chunk{};
     return Chunk{.bytes = std::move(*bytes), .then = Chunk::Then::more};
@@ -207,13 +219,15 @@ class BackupDownload final : public BodySource {
 
 Result<HttpResponse> download_backup(const RestContext& context, const HttpRequest& request) {
   TRY(identify_server_admin(context, request));
-  TRY(check_query(request, {"keyspace"}));
+  TRY(check_query(request, {"keyspace", "bytes_per_second"}));
   TRY_ASSIGN(const auto keyspace, query_text(request, "keyspace"));
+  TRY_ASSIGN(const auto bytes_per_second, query_number(request, "bytes_per_second"));
   TRY_ASSIGN(Backups::Source source, context.backups.open_source(keyspace.value_or("")));
   HttpResponse response;
   response.content_type = "application/octet-stream";
-  response.stream = std::make_unique<BackupDownload>(context, std::move(source),
-                                                     std::string(request.header("Authorization")));
+  response.stream =
+      std::make_unique<BackupDownload>(context, std::move(source), bytes_per_second.value_or(0),
+                                       std::string(request.header("Authorization")));
   return response;
 }
 

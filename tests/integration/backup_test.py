@@ -318,6 +318,24 @@ class Interrupted(BackupTest):
         self.serve()
         self.assertEqual(self.redis_of("shop").dbsize(), 600)
 
+    def test_a_stream_keeps_to_its_limit(self):
+        self.does("keyspace", "create", "shop")
+        for i in range(20):
+            self.does("raw", "put", "--keyspace", "shop", f"k{i}", os.urandom(50_000).hex())
+        create = ("backup", "create", "--keyspace", "shop", "--to", "-")
+        begun = time.monotonic()
+        stream = self.does(*create, "--limit", "1MiB").bytes
+        self.assertGreater(time.monotonic() - begun, 1.8)
+        self.does("backup", "restore", "--from", "-", "--as", "copy", stdin=stream)
+        self.assertEqual(self.does("raw", "scan", "--keyspace", "copy").out,
+                         self.does("raw", "scan", "--keyspace", "shop").out)
+
+    def test_a_keyspace_that_is_not_there(self):
+        self.does("keyspace", "create", "shop")
+        self.create("--keyspace", "shop")
+        self.fails('has no keyspace "nope"; it has: "shop"', "backup", "restore", "--from",
+                   self.repository, "--keyspace", "nope")
+
     def test_pause_resume_and_cancel(self):
         self.does("keyspace", "create", "shop")
         self.fill("shop", 100)
@@ -333,8 +351,22 @@ class Interrupted(BackupTest):
         eventually(lambda: self.jobs()[0]["state"] == "canceled", "it ends")
         self.assertEqual(os.listdir(self.data / "backups"), [])
         self.fails("is over", "backup", "cancel", job)
-        self.fails("there is no job", "backup", "cancel", "none")
         self.assertEqual(self.does("backup", "list", "--from", self.repository).rows, [])
+
+    def test_a_paused_restore_stays_paused(self):
+        self.does("keyspace", "create", "shop")
+        self.fill("shop", 100)
+        self.create("--keyspace", "shop")
+        job = self.does("backup", "restore", "--json", "--from", self.repository, "--as", "copy",
+                        "--limit", "8MiB", "--detach").json["id"]
+        self.does("backup", "pause", job)
+        self.kill()
+        self.serve()
+        self.assertIn(f"{job}: paused", self.does("backup", "jobs").out)
+        self.does("backup", "resume", job)
+        eventually(lambda: [j["state"] for j in self.jobs()] == ["done"], "it goes on")
+        self.assertEqual(self.redis_of("copy").dbsize(), 100)
+        self.fails("there is no job", "backup", "cancel", "none")
 
 
 class BadInput(BackupTest):

@@ -131,6 +131,7 @@ TEST(AddressWalk, FindsWhatLookingAtAllKeysFinds) {
       if (end < begin) std::swap(begin, end);
       SCOPED_TRACE(to_hex(begin) + " " + to_hex(end));
       std::map<Bytes, int> seen;
+      Bytes last;
       // In small pages, stopped and begun again wherever it likes.
       Bytes position;
       bool done = false;
@@ -139,6 +140,8 @@ TEST(AddressWalk, FindsWhatLookingAtAllKeysFinds) {
         for (int page = 0; page < 3 && !walk.done(); page++) {
           const auto visit = [&](ByteView key, ByteView) {
             seen[Bytes(key)]++;
+            EXPECT_LT(last, key);
+            last = key;
             return random.one_in(5) ? Visit::stop : Visit::go_on;
           };
           ASSERT_OK(walk.next(visit, 1 + random.below(400)));

@@ -1,14 +1,15 @@
-// How a long job is steered and watched: paused, slowed down, canceled, and how far it is.
+// How a long job is steered and watched: paused, slowed down, canceled, and how far it is. The
+// threads of a job share one.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/function_ref.h"
 #include "base/result.h"
 
@@ -21,10 +22,16 @@ inline constexpr std::string_view job_stopped = "job_stopped";
 // Any thread.
 class JobControl {
  public:
+  JobControl();  // by the clock of the system
+  explicit JobControl(Clock& clock) : clock_(clock) {}
+
   // Done with so many bytes. Waits while the job is paused, or as long as it was too fast; an error
   // if it is to end.
   Status pass(uint64_t bytes);
-
+  // Likewise of bytes that are no progress, as those that are read once more.
+  Status pass_again(uint64_t bytes);
+  // For those who must not wait: done with so many bytes. In how many us it may go on.
+  uint64_t charge(uint64_t bytes);
   // They were done before, and are not waited for.
   void skip(uint64_t bytes);
 
@@ -39,7 +46,7 @@ class JobControl {
 
   struct Progress {
     std::string_view phase;
-    uint64_t bytes_total = 0;
+    uint64_t bytes_total = 0;  // 0: not known; never less than what is done
     uint64_t bytes_done = 0;
     bool paused = false;
     uint64_t bytes_per_second = 0;
@@ -48,7 +55,11 @@ class JobControl {
 
  private:
   void end(std::string_view reason);
+  void pay(uint64_t bytes);  // REQUIRES: mutex_ is held, as below
+  uint64_t wait_us() const;
+  Status wait(std::unique_lock<std::mutex>& lock);
 
+  Clock& clock_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::string_view ended_;  // the reason
@@ -57,7 +68,7 @@ class JobControl {
   uint64_t bytes_per_second_ = 0;
   uint64_t bytes_total_ = 0;
   uint64_t bytes_done_ = 0;
-  std::chrono::steady_clock::time_point free_at_ = {};  // when the next may pass
+  uint64_t free_us_ = 0;  // when the next may pass
 };
 
 // work(0), work(1) ... work(count - 1), as many at a time as there are threads. The first error
