@@ -18,6 +18,7 @@ constexpr uint64_t hour_ms = 3'600'000;
 class KeyRemover final : public GarbageOwner {
  public:
   Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override {
+    const std::lock_guard lock(mutex_);
     spans_.push_back(notes.size());
     for (const Garbage& note : notes)
       if (note.target == broken_) return Error{Code::corrupt, "a value without sense"};
@@ -37,6 +38,7 @@ class KeyRemover final : public GarbageOwner {
     for (const Garbage& note : notes) collected_.insert(note.target);
     return notes.size();
   }
+  std::mutex mutex_;
   std::set<Bytes> collected_;
   std::vector<size_t> spans_;    // how many came together
   std::optional<Bytes> broken_;  // this target cannot be collected
