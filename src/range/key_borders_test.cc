@@ -26,8 +26,7 @@ void cut(RangeAccounting& accounting, std::vector<std::pair<Bytes, uint64_t>> st
     ranges.push_back(range);
   }
   accounting.replace({}, ranges, 1);
-  for (size_t i = 0; i < starts.size(); i++)
-    accounting.set_size(ranges[i], starts[i].second, 1, 1);
+  for (size_t i = 0; i < starts.size(); i++) accounting.set_size(ranges[i], starts[i].second, 1, 1);
 }
 
 TEST(KeyBorders, AreInsideOfTheIntervalAndOfTheKeyspace) {
@@ -38,9 +37,7 @@ TEST(KeyBorders, AreInsideOfTheIntervalAndOfTheKeyspace) {
                    {raw_key("b"), 1'000},
                    {raw_key("m"), 1'000},
                    {encode(RawKey{KeyspaceId{8}, "a"}), 1'000}});
-  const auto of = [&](ByteView begin, ByteView end) {
-    return key_borders(accounting, begin, end);
-  };
+  const auto of = [&](ByteView begin, ByteView end) { return key_borders(accounting, begin, end); };
   EXPECT_EQ(of(area(KeyMode::raw), area_end(KeyMode::raw)),
             (std::vector<Bytes>{raw_key("b"), raw_key("m")}));
   EXPECT_EQ(of(raw_key("b"), raw_key("m")), std::vector<Bytes>());

@@ -220,7 +220,7 @@ Result<bool> RedisGarbageOwner::remove_slot(Tenant& tenant, const Garbage& note,
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Value noted;
   TRY(tenant.map().engine.get(note_key, noted));
-  if (!noted.found()) return true;  // the others were faster
+  if (!noted.found()) return true;                   // the others were faster
   const Target target{tenant.id().value, note_key};  // the slot may be flushed again
   for (size_t i = 0; i < flushed_pages_max; i++) {
     std::optional<KeyPart> part = take_part(tenant, target, slot);

@@ -21,8 +21,8 @@
 // owner says so), cut where the ranges are.
 //
 // Pace: after each slice the thread rests for rest_factor times as long as the slice took, up to
-// rest_ms_max. It rests less after slices of a keyspace whose garbage comes faster than it goes, and
-// longer where a limit of bytes per second says so. Paused it does nothing at all.
+// rest_ms_max. It rests less after slices of a keyspace whose garbage comes faster than it goes,
+// and longer where a limit of bytes per second says so. Paused it does nothing at all.
 #pragma once
 
 #include <array>
