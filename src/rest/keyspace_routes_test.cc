@@ -266,6 +266,27 @@ TEST_F(KeyspaceRoutesTest, AuditOfALogWithoutItsBeginning) {
   EXPECT_EQ(gone.code(), "compacted");
 }
 
+TEST_F(KeyspaceRoutesTest, Collector) {
+  const auto pace = [&](const std::string& body) {
+    return ask({.method = post, .target = "/v1/collector", .body = body});
+  };
+  const std::string rest = R"(,"notes":0,"purged_bytes":0})";
+  EXPECT_EQ(send(get, "/v1/collector").body,
+            R"({"paused":false,"bytes_per_second":0,"threads":2)" + rest);
+  EXPECT_EQ(pace(R"({"paused":true,"bytes_per_second":5})").body,
+            R"({"paused":true,"bytes_per_second":5,"threads":2)" + rest);
+  EXPECT_EQ(pace(R"({"threads":16})").body,
+            R"({"paused":true,"bytes_per_second":5,"threads":16)" + rest);
+  EXPECT_TRUE(send(get, "/v1/keyspaces/DEFAULT/gc").json().at("paused").as_bool());
+  for (const char* body : {"", "[]", R"({"paused":1})", R"({"threads":0})", R"({"threads":17})",
+                           R"({"threads":4294967297})", R"({"speed":1})"})
+    EXPECT_EQ(pace(body).status, 400U) << body;
+  EXPECT_EQ(send(get, "/v1/collector").body,
+            R"({"paused":true,"bytes_per_second":5,"threads":16)" + rest);
+  const std::string token = make_token(make("shop"), Role::admin).secret;
+  EXPECT_EQ(ask({.target = "/v1/collector", .token = token}).status, 403U);
+}
+
 TEST_F(KeyspaceRoutesTest, Operators) {
   EXPECT_EQ(send(get, "/healthz").body, R"({"status":"ok"})");
   EXPECT_EQ(send(get, "/readyz").body, R"({"status":"ready"})");
