@@ -92,7 +92,7 @@ struct ExportPart {
   Status fetched = {};
 };
 
-// Where a line's entry comes after all that was read.
+// The first key behind that of a line's entry.
 Result<Bytes> key_behind(ByteView line) {
   boost::system::error_code failed;
   const boost::json::value value = boost::json::parse(line, failed);

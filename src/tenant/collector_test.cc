@@ -179,6 +179,7 @@ TEST_P(CollectorTest, ManyNotesInSlices) {
 // Few transactions for many notes, and no more in one than it can read.
 TEST_P(CollectorTest, NotesGoInSpans) {
   restart({}, {.slice_notes = 50, .span_notes = 20, .span_bytes = 1'000});
+  ASSERT_OK(collector_->set_pace({.paused = {}, .bytes_per_s = {}, .threads = 1}, root));
   ASSERT_OK(make("shop"));
   const auto tenant = keyspaces_->tenant("shop").value();
   for (int i = 0; i < 60; i++) ASSERT_OK(leave_at(*tenant, start_ms + i, std::to_string(i), 10));

@@ -1,4 +1,4 @@
-"""What walks much of the map in parts: exports and the collector, with ranges that are cut meanwhile."""
+"""What walks much of the map in parts, with ranges cut meanwhile: exports and the collector."""
 
 import json
 import os
