@@ -193,7 +193,8 @@ TEST_F(KeyspaceRoutesTest, ExplainsGc) {
   EXPECT_EQ(send(get, "/v1/keyspaces/shop/gc").body,
             R"({"keyspace_id":1,"gc_safe_point":0,"txn_safe_point":0,"service_safe_points":[],)"
             R"("held_by":null,"waiting_bytes":0,"waiting_notes":0,"more":false,)"
-            R"("oldest_due_ms":null,"explanation":"nothing waits"})");
+            R"("oldest_due_ms":null,"paused":false,"collecting":null,)"
+            R"("explanation":"nothing waits"})");
   send(put, "/k/shop/v1/raw/keys/a?ttl_ms=1000", "1");
   ASSERT_OK(gc_->set_barrier(shop, "backup-7", 5, 3'600, root));
   clock_.advance_ms(5'000);
