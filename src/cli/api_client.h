@@ -62,6 +62,8 @@ class ApiClient {
   Result<ApiAnswer> ask(const ApiCall& call);
 
   const std::string& server() const { return options_.server; }
+  // With a connection of its own, for another thread.
+  ApiClient another() const { return ApiClient(options_); }
   // From the next call on; for answers that wait for something to happen.
   void wait_at_least_ms(uint32_t timeout_ms);
 

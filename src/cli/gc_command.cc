@@ -24,7 +24,15 @@ struct GcArguments {
   std::string at = "now";
   std::string ttl = "1h";
   std::string to = "now";
+  bool wait = false;
 };
+
+struct PaceArguments {
+  std::string speed;
+  unsigned threads = 0;  // 0: as it is
+};
+
+constexpr uint64_t gc_poll_us = 250'000;
 
 constexpr uint64_t ttl_forever_s = std::numeric_limits<int64_t>::max();
 
@@ -46,25 +54,29 @@ Result<std::string> keyspace_id(ClientSession& session, const std::string& name)
   return std::to_string(*id);
 }
 
+std::string gc_path(const std::string& keyspace) {
+  return names_an_id(keyspace) ? "/v1/keyspace-ids/" + keyspace.substr(3) + "/gc"
+                               : v1_path(keyspace, "/gc");
+}
+
+bool is_true(const json::object& object, std::string_view name) {
+  const json::value* const value = object.if_contains(name);
+  return value != nullptr && value->is_bool() && value->get_bool();
+}
+
 std::string point_text(uint64_t now_ms, uint64_t point) {
   return point == 0 ? "never moved" : time_and_age(now_ms, ms_of_point(point));
 }
 
 Status explain_gc(ClientSession& session, const GcArguments& arguments) {
-  TRY_ASSIGN(
-      const ApiAnswer answer,
-      session.api.ask({.target = names_an_id(arguments.keyspace)
-                                     ? "/v1/keyspace-ids/" + arguments.keyspace.substr(3) + "/gc"
-                                     : v1_path(arguments.keyspace, "/gc")}));
+  TRY_ASSIGN(const ApiAnswer answer, session.api.ask({.target = gc_path(arguments.keyspace)}));
   if (session.json) return print_line(session, answer.text);
   const json::object& gc = answer.object;
   const uint64_t now_ms = session.clock.unix_ms();
-  const auto more = gc.if_contains("more");
-  const bool has_more = more != nullptr && more->is_bool() && more->get_bool();
   std::vector<std::pair<std::string, std::string>> lines = {
       {"gc safe point", point_text(now_ms, number_at(gc, "gc_safe_point").value_or(0))},
       {"txn safe point", point_text(now_ms, number_at(gc, "txn_safe_point").value_or(0))},
-      {"waiting", fmt::format("{}{} in {} notes", has_more ? "more than " : "",
+      {"waiting", fmt::format("{}{} in {} notes", is_true(gc, "more") ? "more than " : "",
                               human_bytes(number_at(gc, "waiting_bytes").value_or(0)),
                               number_at(gc, "waiting_notes").value_or(0))},
   };
@@ -74,6 +86,13 @@ Status explain_gc(ClientSession& session, const GcArguments& arguments) {
     lines.emplace_back(
         "held by", fmt::format("{0}; `trellis keyspace gc release {1} {0}` lets go",
                                terminal_text(text_at(holder, "service_id")), arguments.keyspace));
+  if (const json::object& collecting = object_at(gc, "collecting"); !collecting.empty())
+    lines.emplace_back("collected",
+                       fmt::format("{} in {} notes so far",
+                                   human_bytes(number_at(collecting, "bytes").value_or(0)),
+                                   number_at(collecting, "notes").value_or(0)));
+  if (is_true(gc, "paused"))
+    lines.emplace_back("paused", "nothing is collected; `trellis keyspace gc resume` goes on");
   TRY(print_line(session, terminal_line(text_at(gc, "explanation"))));
   return session.out.write(name_value_lines(lines));
 }
@@ -134,6 +153,29 @@ Status release_gc(ClientSession& session, const GcArguments& arguments) {
       fmt::format("{} holds nothing any more\n", terminal_text(arguments.service)));
 }
 
+// Until nothing is left that is older than the safe point. Held garbage is not: the point stays
+// behind a hold.
+Status wait_for_gc(ClientSession& session, const std::string& keyspace) {
+  ProgressLine line(session.err, session.err_is_terminal && !session.json, session.clock);
+  uint64_t total = 0;
+  for (;;) {
+    TRY_ASSIGN(const ApiAnswer answer, session.api.ask({.target = gc_path(keyspace)}));
+    const json::object& gc = answer.object;
+    const auto oldest_ms = number_at(gc, "oldest_due_ms");
+    if (!oldest_ms || *oldest_ms >= ms_of_point(number_at(gc, "gc_safe_point").value_or(0))) break;
+    const uint64_t left = number_at(gc, "waiting_bytes").value_or(0);
+    const uint64_t done = number_at(object_at(gc, "collecting"), "bytes").value_or(0);
+    total = std::max(total, done + left);
+    line.show(fmt::format("collecting {} {} left in {}{} notes{}",
+                          progress_bar(total - std::min(left, total), total), human_bytes(left),
+                          is_true(gc, "more") ? "more than " : "",
+                          number_at(gc, "waiting_notes").value_or(0),
+                          is_true(gc, "paused") ? "; paused: `trellis keyspace gc resume`" : ""));
+    session.clock.pause_us(gc_poll_us);
+  }
+  return {};
+}
+
 // First the point before which nobody reads, then the one before which garbage goes: the second
 // may never pass the first.
 Status advance_gc(ClientSession& session, const GcArguments& arguments) {
@@ -149,6 +191,7 @@ Status advance_gc(ClientSession& session, const GcArguments& arguments) {
                                        {{"safe_point", reached}})));
   const uint64_t gc_point = number_at(gc.object, "safe_point").value_or(0);
   const std::string blocker = text_at(txn.object, "blocker_description");
+  if (arguments.wait) TRY(wait_for_gc(session, arguments.keyspace));
   if (session.json)
     return print_json(session, {{"keyspace_id", number_at(txn.object, "keyspace_id").value_or(0)},
                                 {"txn_safe_point", reached},
@@ -220,9 +263,54 @@ void add_changing(CLI::App& gc, ClientCommands& commands,
   add_name_or_id(*advance, *arguments);
   add_text(*advance, "--to", arguments->to, "TIME", "Up to then (default now)")
       ->check(checked_by(check_point));
+  advance->add_flag("--wait", arguments->wait, "Wait until it is gone, and show how far that is");
   advance->footer(
       "TIME is now, a time such as 2026-11-15T04:00:00Z, or a timestamp as `gc state` prints it.\n"
       "Example: trellis keyspace gc advance shop --to 2026-11-15T04:00:00Z");
+}
+
+Status show_pace(ClientSession& session, const ApiCall& call) {
+  TRY_ASSIGN(const ApiAnswer answer, session.api.ask(call));
+  if (session.json) return print_line(session, answer.text);
+  const uint64_t limit = number_at(answer.object, "bytes_per_second").value_or(0);
+  return session.out.write(name_value_lines(
+      {{"collecting", is_true(answer.object, "paused") ? "paused" : "as it comes"},
+       {"speed", limit == 0 ? "no limit" : human_bytes(limit) + "/s"},
+       {"threads", std::to_string(number_at(answer.object, "threads").value_or(0))}}));
+}
+
+Status set_pace(ClientSession& session, const PaceArguments& arguments) {
+  json::object change;
+  if (!arguments.speed.empty()) {
+    TRY_ASSIGN(const uint64_t speed, parse_size_bytes(arguments.speed));
+    change["bytes_per_second"] = speed;
+  }
+  if (arguments.threads != 0) change["threads"] = arguments.threads;
+  return show_pace(session, change.empty() ? ApiCall{.target = "/v1/collector"}
+                                           : json_call(HttpMethod::post, "/v1/collector", change));
+}
+
+// Of all keyspaces together.
+void add_pace(CLI::App& gc, ClientCommands& commands) {
+  for (const bool paused : {true, false})
+    commands.add(
+        gc, paused ? "pause" : "resume",
+        paused ? "Collect nothing, of all keyspaces, also after a restart" : "Collect again",
+        [paused](ClientSession& session) {
+          return show_pace(session,
+                           json_call(HttpMethod::post, "/v1/collector", {{"paused", paused}}));
+        });
+  const auto arguments = std::make_shared<PaceArguments>();
+  CLI::App* pace =
+      commands.add(gc, "pace", "How fast garbage of all keyspaces is collected",
+                   [arguments](ClientSession& session) { return set_pace(session, *arguments); });
+  add_text(*pace, "--speed", arguments->speed, "SIZE",
+           "Bytes per second at most, such as 10MiB; 0: no limit")
+      ->check(checked_by(parse_size_bytes));
+  pace->add_option("--threads", arguments->threads, "That work on a keyspace at a time")
+      ->type_name("N")
+      ->check(CLI::Range(1, 16));
+  pace->footer("It stays so after a restart. Example: trellis keyspace gc pace --speed 10MiB");
 }
 
 }  // namespace
@@ -233,6 +321,7 @@ void add_gc_commands(CLI::App& keyspace, ClientCommands& commands) {
   const auto arguments = std::make_shared<GcArguments>();
   add_reading(*gc, commands, arguments);
   add_changing(*gc, commands, arguments);
+  add_pace(*gc, commands);
 }
 
 }  // namespace trellis

@@ -60,6 +60,15 @@ std::string escaped(std::string_view bytes, bool reversibly) {
 
 }  // namespace
 
+std::string progress_bar(uint64_t done, uint64_t total) {
+  constexpr size_t columns = 30;
+  const double part =
+      total == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  const auto full = static_cast<size_t>(part * columns);
+  return fmt::format("[{:#<{}}{:.<{}}] {}%", "", full, "", columns - full,
+                     static_cast<unsigned>(part * 100));
+}
+
 std::string human_bytes(uint64_t bytes) {
   constexpr std::string_view units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return fmt::format("{} B", bytes);

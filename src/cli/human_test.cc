@@ -17,6 +17,16 @@ TEST(Human, Bytes) {
   EXPECT_EQ(human_bytes(~0ull), "16.0 EiB");
 }
 
+TEST(Human, ProgressBar) {
+  const auto bar = [](int full) {
+    return "[" + std::string(full, '#') + std::string(30 - full, '.') + "] ";
+  };
+  EXPECT_EQ(progress_bar(0, 10), bar(0) + "0%");
+  EXPECT_EQ(progress_bar(5, 10), bar(15) + "50%");
+  EXPECT_EQ(progress_bar(11, 10), bar(30) + "100%");
+  EXPECT_EQ(progress_bar(0, 0), bar(30) + "100%");
+}
+
 TEST(Human, Times) {
   EXPECT_EQ(iso_time(0), "1970-01-01T00:00:00Z");
   EXPECT_EQ(iso_time(1'700'000'000'999), "2023-11-14T22:13:20Z");

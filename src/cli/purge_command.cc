@@ -32,17 +32,23 @@ Status confirm(ClientSession& session, const std::string& name) {
   return {};
 }
 
-std::string progress_text(const std::string& name, uint64_t id, const json::object& purge) {
+// With a bar while it is under way, for a terminal.
+std::string progress_text(const std::string& name, uint64_t id, const json::object& purge,
+                          bool with_bar) {
   const uint64_t total = number_at(purge, "bytes_total").value_or(0);
   const uint64_t done = number_at(purge, "bytes_done").value_or(0);
   std::string text = fmt::format("{}: {}", terminal_text(name), text_at(purge, "state"));
   // What was counted at the start may be a little less than what there was.
-  if (total > 0) text += fmt::format(", {}%", std::min<uint64_t>(100, done * 100 / total));
+  if (with_bar)
+    text += " " + progress_bar(done, total);
+  else if (total > 0)
+    text += fmt::format(", {}%", std::min<uint64_t>(100, done * 100 / total));
   text += fmt::format(", {} of {}, {} entries removed", human_bytes(done), human_bytes(total),
                       number_at(purge, "entries_done").value_or(0));
   if (const std::string holder = text_at(purge, "held_by"); !holder.empty())
     text += fmt::format("; held by {0}: see `trellis keyspace gc state id:{1}`",
                         terminal_line(holder), id);
+  if (text_at(purge, "state") == "paused") text += "; `trellis keyspace gc resume` goes on";
   return text;
 }
 
@@ -54,8 +60,9 @@ Status wait_for_purge(ClientSession& session, const std::string& name, uint64_t 
   for (;;) {
     TRY_ASSIGN(const ApiAnswer answer, session.api.ask({.target = target}));
     const bool is_done = text_at(answer.object, "state") == "done";
-    const std::string text = progress_text(name, id, answer.object);
-    if (line.is_terminal() && !is_done) {
+    const bool is_bar = line.is_terminal() && !is_done;
+    const std::string text = progress_text(name, id, answer.object, is_bar);
+    if (is_bar) {
       line.show(text);
     } else if (text != shown) {
       line.clear();

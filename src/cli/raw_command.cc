@@ -346,7 +346,8 @@ void add_raw_commands(CLI::App& app, ClientCommands& commands) {
   add_cas(*raw, commands);
   add_batch(*raw, commands);
   add_scan_command(*raw, commands);
-  add_transfer_commands(*raw, commands);
+  add_export_command(*raw, commands);
+  add_import_command(*raw, commands);
   raw->footer(
       "Every command talks to a running server: see `trellis raw get --help` for how it is found.");
 }

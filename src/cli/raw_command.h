@@ -13,7 +13,8 @@ void add_raw_commands(CLI::App& app, ClientCommands& commands);
 
 // Parts of it, in their own files.
 void add_scan_command(CLI::App& raw, ClientCommands& commands);
-void add_transfer_commands(CLI::App& raw, ClientCommands& commands);  // export, import
+void add_export_command(CLI::App& raw, ClientCommands& commands);
+void add_import_command(CLI::App& raw, ClientCommands& commands);
 
 // "/v1/raw" + rest, in the keyspace of the session.
 std::string raw_path(const ClientSession& session, std::string_view rest);

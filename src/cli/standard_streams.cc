@@ -139,8 +139,20 @@ Result<StreamFile> StreamFile::open_to_read(const std::string& path) {
   return StreamFile(descriptor, path);
 }
 
-Result<StreamFile> StreamFile::open_to_write(const std::string& path) {
-  TRY_ASSIGN(const int descriptor, open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
+Result<StreamFile> StreamFile::open_to_write(const std::string& path, uint64_t bytes_kept) {
+  TRY_ASSIGN(const int descriptor,
+             open_file(path, O_WRONLY | O_CREAT | (bytes_kept == 0 ? O_TRUNC : O_APPEND)));
+  StreamFile file(descriptor, path);
+  if (bytes_kept != 0 && ::ftruncate(descriptor, static_cast<off_t>(bytes_kept)) != 0)
+    return failed(path, errno);
+  return file;
+}
+
+Result<StreamFile> StreamFile::open_unnamed(const std::string& folder) {
+  std::string path = folder + "/trellis-XXXXXX";
+  const int descriptor = ::mkostemp(path.data(), O_CLOEXEC);
+  if (descriptor < 0) return failed(path, errno);
+  ::unlink(path.c_str());
   return StreamFile(descriptor, path);
 }
 

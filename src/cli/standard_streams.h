@@ -68,8 +68,10 @@ class StandardInput {
 class StreamFile {
  public:
   static Result<StreamFile> open_to_read(const std::string& path);
-  // Made or emptied.
-  static Result<StreamFile> open_to_write(const std::string& path);
+  // Made, and without all but its first bytes.
+  static Result<StreamFile> open_to_write(const std::string& path, uint64_t bytes_kept = 0);
+  // To be written and read, gone when it is closed.
+  static Result<StreamFile> open_unnamed(const std::string& folder);
   StreamFile(StreamFile&& other) noexcept;
   StreamFile& operator=(StreamFile&& other) = delete;
   ~StreamFile();

@@ -53,6 +53,7 @@ inline constexpr std::tuple all_keys{
     KeyEntry<KeyspaceAllocatorKey>{"system", "last keyspace id given"},
     KeyEntry<KeyspaceRevisionKey>{"system", "revision of the last change to keyspaces"},
     KeyEntry<KeyspaceChangeKey>{"system", "log of administrative actions"},
+    KeyEntry<KeyspaceCollectorKey>{"system", "how fast garbage is collected"},
     KeyEntry<KeyspaceDueKey>{"system", "which keyspaces need work, and when"},
     KeyEntry<KeyspaceGcSafePointKey>{"system", "GC safe point of a keyspace"},
     KeyEntry<KeyspaceNameKey>{"system", "keyspace name to id"},

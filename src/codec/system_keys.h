@@ -231,6 +231,15 @@ struct KeyspaceChangeKey {
   }
 };
 
+// | 04 | '/keyspaces/' 'collector' |
+struct KeyspaceCollectorKey {
+  static constexpr std::string_view kind = "system.keyspace_collector";
+  static constexpr auto layout() {
+    return record(system_area, keyspaces_path,
+                  literal("path", "collector", "how fast garbage goes", "/Collector"));
+  }
+};
+
 // | 04 | '/keyspaces/' 'purge/' | keyspace: 8 digits |
 struct KeyspacePurgeKey {
   KeyspaceId keyspace;

@@ -12,6 +12,7 @@ constexpr size_t life_bytes_max = 1024 * 1024;
 constexpr size_t flushed_keys_max = 32;  // in one transaction
 constexpr size_t flushed_pages_max = 8;  // at a time
 constexpr size_t expired_max = 16;       // in one transaction
+constexpr size_t under_way_max = 1'000;  // lives and databases, whose place is remembered
 
 // Some entries of a table that one transaction may remove: of few keys, because each is latched.
 struct FlushedPage {
@@ -21,8 +22,8 @@ struct FlushedPage {
 
 constexpr ByteView flushed_tables = "mstz";  // in order; with the records of keys go the counts
 
-// From `from` on, which is behind what the last page removed: an engine has to step over that.
-Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot, ByteView from) {
+// The first entries of a part; without an end it is all of the database.
+Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot, const KeyPart& part) {
   FlushedPage page;
   Status bad;
   const auto take = [&](ByteView key, ByteView) {
@@ -36,16 +37,19 @@ Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot, ByteView from) {
     page.keys.emplace_back(key);
     return Visit::go_on;
   };
+  const auto read = [&](ByteView begin, ByteView end) -> Status {
+    TRY(tenant.map().engine.scan(
+        {.begin = begin, .end = end, .entries_max = life_entries_max, .bytes_max = life_bytes_max},
+        take));
+    return bad;
+  };
+  if (!part.end.empty()) {
+    TRY(read(part.from, part.end));
+    return page;
+  }
   for (const char table : flushed_tables) {
     const Bytes prefix = redis_slot_prefix(tenant.id(), table, slot);
-    const Bytes end = prefix_end(prefix);
-    if (from >= end) continue;
-    TRY(tenant.map().engine.scan({.begin = std::max(ByteView(prefix), from),
-                                  .end = end,
-                                  .entries_max = life_entries_max,
-                                  .bytes_max = life_bytes_max},
-                                 take));
-    TRY(bad);
+    TRY(read(prefix, prefix_end(prefix)));
     if (!page.keys.empty()) break;
   }
   return page;
@@ -66,32 +70,60 @@ Status remove_flushed(CountedView& view, ByteView key, uint16_t slot) {
   return {};
 }
 
-// A page of what was in a database that was flushed; true if the note is gone.
+// A page of what was in a database that was flushed; true if nothing more is to be removed: others
+// may have emptied the slot since, and a database may have it. Several pages at a time.
 Result<bool> remove_flushed_page(Tenant& tenant, const Garbage& note, uint16_t slot,
                                  const FlushedPage& page) {
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   const Bytes slots_key = encode(RedisDatabasesKey{tenant.id()});
   Scope scope = Scope::in(tenant.id());
-  scope.exclusive(note_key).shared(slots_key);
+  scope.shared(note_key).shared(slots_key);
   for (const Bytes& key : page.keys) scope.exclusive(key);
-  bool gone = false;
+  bool over = false;
   TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
     Value noted;
     Value stored_slots;
     TRY(view.get(note_key, noted));
     TRY(view.get(slots_key, stored_slots));
     TRY_ASSIGN(const DatabaseSlots slots, decode_slots(stored_slots));
-    // Others may have emptied the slot since, and a database may have it.
-    gone = page.keys.empty() || !noted.found() || slots.database_of(slot).has_value();
-    if (!gone) {
-      for (const Bytes& key : page.keys) TRY(remove_flushed(view, key, slot));
-    } else if (noted.found()) {
-      view.forget_garbage(note.due_ms, note.target);
-      if (!slots.database_of(slot)) view.forget_slot(slot);
-    }
+    over = !noted.found() || slots.database_of(slot).has_value();
+    if (over) return {};
+    for (const Bytes& key : page.keys) TRY(remove_flushed(view, key, slot));
     return {};
   }));
-  return gone;
+  return over;
+}
+
+Status forget_flushed(Tenant& tenant, const Garbage& note, uint16_t slot) {
+  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
+  const Bytes slots_key = encode(RedisDatabasesKey{tenant.id()});
+  Scope scope = Scope::in(tenant.id());
+  scope.exclusive(note_key).shared(slots_key);
+  return tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
+    Value noted;
+    Value stored_slots;
+    TRY(view.get(note_key, noted));
+    TRY(view.get(slots_key, stored_slots));
+    TRY_ASSIGN(const DatabaseSlots slots, decode_slots(stored_slots));
+    if (!noted.found()) return {};
+    view.forget_garbage(note.due_ms, note.target);
+    if (!slots.database_of(slot)) view.forget_slot(slot);
+    return {};
+  });
+}
+
+// The first entries of a part; true if the note is gone.
+Result<bool> remove_some_flushed(Tenant& tenant, const Garbage& note, uint16_t slot,
+                                 KeyPart& part) {
+  TRY_ASSIGN(const FlushedPage page, read_flushed(tenant, slot, part));
+  const bool is_all = part.end.empty();
+  bool over = is_all;
+  if (!page.keys.empty()) {
+    TRY_ASSIGN(over, remove_flushed_page(tenant, note, slot, page));
+  }
+  if (over) TRY(forget_flushed(tenant, note, slot));
+  if (!is_all) part.from = page.keys.empty() ? part.end : page.keys.back();
+  return over;
 }
 
 // Removes some entries of an interval; absent: none is left, else where to go on.
@@ -112,12 +144,6 @@ Result<std::optional<Bytes>> remove_some(CountedView& view, ByteView begin, Byte
 
 }  // namespace
 
-Bytes& RedisGarbageOwner::removed_to(const Tenant& tenant, ByteView target) {
-  constexpr size_t under_way_max = 1'000;
-  if (removed_to_.size() >= under_way_max) removed_to_.clear();
-  return removed_to_[{tenant.id().value, Bytes(target)}];
-}
-
 // The records of one life, in both tables. A part of them at a time; true if the note is gone.
 Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
                                             const RedisGarbage& life) {
@@ -128,7 +154,13 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Scope scope = Scope::in(tenant.id());
   scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
-  Bytes& from = removed_to(tenant, note.target);
+  const Target target{tenant.id().value, note.target};
+  Bytes from;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = removed_to_.find(target); known != removed_to_.end())
+      from = known->second;
+  }
   std::optional<Bytes> resume;
   TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
     resume.reset();
@@ -142,28 +174,71 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
     if (!resume) view.forget_garbage(note.due_ms, note.target);
     return {};
   }));
-  if (resume)
-    from = std::move(*resume);
-  else
-    removed_to_.erase({tenant.id().value, note.target});
-  return !resume;
+  const std::lock_guard lock(mutex_);
+  if (!resume) {
+    removed_to_.erase(target);
+    return true;
+  }
+  if (removed_to_.size() >= under_way_max) removed_to_.clear();
+  removed_to_[target] = std::move(*resume);
+  return false;
 }
 
-// A part of it at a time.
-Result<bool> RedisGarbageOwner::remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot) {
-  Bytes& from = removed_to(tenant, note.target);
-  bool gone = false;
-  for (size_t i = 0; i < flushed_pages_max && !gone; i++) {
-    TRY_ASSIGN(FlushedPage page, read_flushed(tenant, slot, from));
-    if (page.keys.empty() && !from.empty()) {
-      from.clear();  // from the start again, to be sure
-      continue;
+std::optional<KeyPart> RedisGarbageOwner::take_part(const Tenant& tenant, const Target& target,
+                                                    uint16_t slot) {
+  const std::lock_guard lock(mutex_);
+  auto known = flushed_.find(target);
+  if (known == flushed_.end()) {
+    if (flushed_.size() >= under_way_max) flushed_.clear();
+    known = flushed_.try_emplace(target).first;
+    for (const char table : flushed_tables) {
+      const Bytes prefix = redis_slot_prefix(tenant.id(), table, slot);
+      append_parts(known->second.parts, borders_, prefix, prefix_end(prefix));
     }
-    TRY_ASSIGN(gone, remove_flushed_page(tenant, note, slot, page));
-    if (!page.keys.empty()) from = std::move(page.keys.back());
   }
-  if (gone) removed_to_.erase({tenant.id().value, note.target});
-  return gone;
+  Flushed& flushed = known->second;
+  if (flushed.parts.empty() && flushed.taken > 0) return std::nullopt;
+  KeyPart part;
+  if (!flushed.parts.empty()) {
+    part = std::move(flushed.parts.back());
+    flushed.parts.pop_back();
+  }
+  flushed.taken++;
+  return part;
+}
+
+void RedisGarbageOwner::put_back(const Target& target, KeyPart part) {
+  const std::lock_guard lock(mutex_);
+  const auto known = flushed_.find(target);
+  if (known == flushed_.end() || known->second.taken == 0) return;  // forgotten meanwhile
+  known->second.taken--;
+  if (part.from < part.end) known->second.parts.push_back(std::move(part));
+}
+
+// Some pages of it, beside others who do the same.
+Result<bool> RedisGarbageOwner::remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot) {
+  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
+  Value noted;
+  TRY(tenant.map().engine.get(note_key, noted));
+  if (!noted.found()) return true;                   // the others were faster
+  const Target target{tenant.id().value, note_key};  // the slot may be flushed again
+  for (size_t i = 0; i < flushed_pages_max; i++) {
+    std::optional<KeyPart> part = take_part(tenant, target, slot);
+    if (!part) return false;
+    const Result<bool> gone = remove_some_flushed(tenant, note, slot, *part);
+    put_back(target, std::move(*part));
+    TRY(gone);
+    if (!*gone) continue;
+    const std::lock_guard lock(mutex_);
+    flushed_.erase(target);
+    return true;
+  }
+  return false;
+}
+
+bool RedisGarbageOwner::is_shared(const Garbage& note) const {
+  const auto garbage = decode_redis_garbage(note.target);
+  return garbage && garbage->kind == RedisGarbage::Kind::flush;
 }
 
 // Keys whose time has come.

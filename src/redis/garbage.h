@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <mutex>
+#include <vector>
 
 #include "redis/key.h"
 #include "redis/server.h"
@@ -12,24 +14,38 @@ namespace trellis {
 
 class RedisGarbageOwner final : public GarbageOwner {
  public:
-  explicit RedisGarbageOwner(RedisServer& server) : server_(server) {}
+  // Databases that were flushed are cut at the borders.
+  explicit RedisGarbageOwner(RedisServer& server, KeyBorders borders = {})
+      : server_(server), borders_(std::move(borders)) {}
   Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override;
   bool is_at_once(const Garbage& note) const override;
   bool expires() const override { return server_.expires_actively(); }
+  bool is_shared(const Garbage& note) const override;  // a database is
 
  private:
   Status expire(Tenant& tenant, std::span<const Garbage> notes);
   Result<bool> remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot);
   Result<bool> remove_life(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
-  // Where to go on with a target: an engine has to step over what was removed before. Valid until
-  // it is asked for another.
-  Bytes& removed_to(const Tenant& tenant, ByteView target);
+
+  using Target = std::pair<uint32_t, Bytes>;  // of a keyspace
+  // What is left of a database that was flushed.
+  struct Flushed {
+    std::vector<KeyPart> parts;  // that nobody works on
+    unsigned taken = 0;
+  };
+  // Absent: others have the rest. When all parts are done it is one without an end: all of it, to
+  // be sure.
+  std::optional<KeyPart> take_part(const Tenant& tenant, const Target& target, uint16_t slot);
+  void put_back(const Target& target, KeyPart part);
 
   RedisServer& server_;
+  const KeyBorders borders_;
   // Who watches a key saw its time come.
   WatchTable nobody_;
-  // By keyspace and target: of the one thread that collects.
-  std::map<std::pair<uint32_t, Bytes>, Bytes> removed_to_;
+  std::mutex mutex_;
+  // Where to go on with a life: an engine has to step over what was removed before.
+  std::map<Target, Bytes> removed_to_;
+  std::map<Target, Flushed> flushed_;
 };
 
 }  // namespace trellis

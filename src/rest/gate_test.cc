@@ -62,6 +62,8 @@ constexpr Rule rules[] = {
     {del, "/v1/keyspaces/{name}/tokens/{id}", Who::admin},
     {get, "/v1/keyspaces/{name}/gc", Who::read},
     {get, "/v1/keyspace-ids/{id}/gc", Who::read},
+    {get, "/v1/collector", Who::server},
+    {post, "/v1/collector", Who::server, "?"},
     {get, "/v1/top", Who::server},
     {get, "/v1/audit", Who::server},
     {get, "/v1/watch/keyspaces", Who::server},
@@ -73,6 +75,8 @@ constexpr Rule rules[] = {
     {post, "/v1/raw/batch", Who::write, R"({"operations":[{"delete":{"key":"x"}}]})"},
     {post, "/v1/raw/cas", Who::write, R"({"key":"x","expected":null,"new":null})"},
     {get, "/v1/raw/export", Who::read},
+    {post, "/v1/raw/export", Who::read, "{}"},
+    {get, "/v1/raw/parts", Who::read},
     {post, "/v1/raw/import", Who::write},
     {get, "/v1/backups", Who::server},
     {post, "/v1/backups", Who::server, "?"},
@@ -177,7 +181,7 @@ TEST_F(GateTest, EveryRouteHasARule) {
   for (const Route& route : router_->routes()) {
     EXPECT_NE(rule_of(route), nullptr) << to_string(route.method) << " " << route.pattern;
   }
-  EXPECT_EQ(router_->routes().size(), std::size(rules) + 9);  // what is also behind /k/{keyspace}
+  EXPECT_EQ(router_->routes().size(), std::size(rules) + 11);  // what is also behind /k/{keyspace}
 }
 
 TEST_F(GateTest, EveryRouteWithEveryCaller) {

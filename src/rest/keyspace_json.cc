@@ -10,9 +10,10 @@ namespace json = boost::json;
 // Figures for people: what is behind the third place is noise.
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
-std::string_view purge_state(const std::optional<PurgeProgress>& purge) {
+std::string_view purge_state(const std::optional<PurgeProgress>& purge, bool paused) {
+  if (purge.has_value() && purge->finished_ms != 0) return "done";
+  if (paused) return "paused";
   if (!purge.has_value()) return "waiting";
-  if (purge->finished_ms != 0) return "done";
   return purge->blocker.empty() ? "running" : "held";
 }
 
@@ -80,9 +81,9 @@ json::array barriers_json(const std::vector<Barrier>& barriers) {
   return out;
 }
 
-json::object purge_json(const std::optional<PurgeProgress>& purge) {
+json::object purge_json(const std::optional<PurgeProgress>& purge, bool paused) {
   const PurgeProgress progress = purge.value_or(PurgeProgress());
-  json::object out{{"state", purge_state(purge)},
+  json::object out{{"state", purge_state(purge, paused)},
                    {"started_ms", number_or_null(progress.started_ms)},
                    {"updated_ms", number_or_null(progress.updated_ms)},
                    {"finished_ms", number_or_null(progress.finished_ms)},

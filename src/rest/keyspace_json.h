@@ -21,7 +21,7 @@ boost::json::object change_json(const Change& change);
 boost::json::object barrier_json(const Barrier& barrier);
 boost::json::array barriers_json(const std::vector<Barrier>& barriers);
 // Absent: none was begun yet.
-boost::json::object purge_json(const std::optional<PurgeProgress>& purge);
+boost::json::object purge_json(const std::optional<PurgeProgress>& purge, bool paused);
 
 // null for a number that stands for "none".
 boost::json::value number_or_null(uint64_t number);

@@ -44,7 +44,7 @@ Result<HttpResponse> purged_answer(json::object known, const RestContext& contex
       json::object{{"bytes", 0}, {"live_bytes", 0}, {"waiting_bytes", 0}, {"keys", 0}};
   known["load"] = load_json({});
   known["gc"] = "nothing waits";
-  known["purge"] = purge_json(purge);
+  known["purge"] = purge_json(purge, context.collector.pace().paused);
   return json_answer(known);
 }
 
@@ -70,7 +70,7 @@ Result<HttpResponse> describe_as_read(const RestContext& context, const Keyspace
   known["purge"] = nullptr;
   if (keyspace.state == KeyspaceState::tombstone) {
     TRY_ASSIGN(const auto purge, load_purge(context.keyspaces.map().engine, keyspace.id));
-    known["purge"] = purge_json(purge);
+    known["purge"] = purge_json(purge, context.collector.pace().paused);
   }
   return json_answer(known);
 }
@@ -154,7 +154,7 @@ Result<HttpResponse> get_purge(const RestContext& context, const HttpRequest& re
                  "purge_not_found"};
   }
   TRY_ASSIGN(const auto progress, load_purge(context.keyspaces.map().engine, id));
-  return json_answer(purge_json(progress));
+  return json_answer(purge_json(progress, context.collector.pace().paused));
 }
 
 Result<HttpResponse> put_quota(const RestContext& context, const HttpRequest& request) {
@@ -231,9 +231,14 @@ Result<HttpResponse> explanation(const RestContext& context, KeyspaceId id) {
                    {"waiting_notes", gc.waiting_notes},
                    {"more", gc.more},
                    {"oldest_due_ms", nullptr},
+                   {"paused", context.collector.pace().paused},
+                   {"collecting", nullptr},
                    {"explanation", gc.text}};
   if (gc.held_by.has_value()) out["held_by"] = barrier_json(*gc.held_by);
   if (gc.oldest_due_ms.has_value()) out["oldest_due_ms"] = *gc.oldest_due_ms;
+  if (const auto progress = context.collector.progress(id))
+    out["collecting"] = json::object{
+        {"since_ms", progress->since_ms}, {"notes", progress->notes}, {"bytes", progress->bytes}};
   return json_answer(out);
 }
 
@@ -245,6 +250,41 @@ Result<HttpResponse> explain_gc(const RestContext& context, const HttpRequest& r
 Result<HttpResponse> explain_gc_by_id(const RestContext& context, const HttpRequest& request) {
   TRY_ASSIGN(const KeyspaceCall call, enter_by_id(context, request, Role::read));
   return explanation(context, call.keyspace.id);
+}
+
+// --- the collector ---
+
+HttpResponse collector_answer(const CollectorPace& pace, const Collector::Totals& totals) {
+  return json_answer(json::object{{"paused", pace.paused},
+                                  {"bytes_per_second", pace.bytes_per_s},
+                                  {"threads", pace.threads},
+                                  {"notes", totals.notes},
+                                  {"purged_bytes", totals.purged_bytes}});
+}
+
+Result<HttpResponse> get_collector(const RestContext& context, const HttpRequest& request) {
+  TRY(identify_server_admin(context, request));
+  TRY(check_query(request, {}));
+  return collector_answer(context.collector.pace(), context.collector.totals());
+}
+
+Result<HttpResponse> set_collector(const RestContext& context, const HttpRequest& request) {
+  TRY_ASSIGN(const Caller caller, identify_server_admin(context, request));
+  TRY(check_query(request, {}));
+  TRY_ASSIGN(const json::value body, parse_json(request.body));
+  TRY_ASSIGN(JsonMembers members, JsonMembers::of(body, "the body"));
+  CollectorPacePatch patch;
+  if (const json::value* const paused = members.find("paused")) {
+    if (!paused->is_bool()) return bad_body("paused must be true or false");
+    patch.paused = paused->get_bool();
+  }
+  TRY_ASSIGN(patch.bytes_per_s, members.number("bytes_per_second"));
+  TRY_ASSIGN(const auto threads, members.number("threads"));
+  if (threads)
+    patch.threads = static_cast<unsigned>(std::min<uint64_t>(*threads, collector_threads_max + 1));
+  TRY(members.finish());
+  TRY_ASSIGN(const CollectorPace pace, context.collector.set_pace(patch, caller));
+  return collector_answer(pace, context.collector.totals());
 }
 
 }  // namespace
@@ -265,6 +305,8 @@ void add_keyspace_routes(const RestContext& context, std::vector<Route>& routes)
       {del, "/v1/keyspaces/{name}/tokens/{id}", revoke_token},
       {get, "/v1/keyspaces/{name}/gc", explain_gc},
       {get, "/v1/keyspace-ids/{id}/gc", explain_gc_by_id},
+      {get, "/v1/collector", get_collector},
+      {post, "/v1/collector", set_collector, body},
   };
   for (const RouteSpec& spec : specs) routes.push_back(make_route(context, spec));
 }

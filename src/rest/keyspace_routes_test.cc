@@ -193,7 +193,8 @@ TEST_F(KeyspaceRoutesTest, ExplainsGc) {
   EXPECT_EQ(send(get, "/v1/keyspaces/shop/gc").body,
             R"({"keyspace_id":1,"gc_safe_point":0,"txn_safe_point":0,"service_safe_points":[],)"
             R"("held_by":null,"waiting_bytes":0,"waiting_notes":0,"more":false,)"
-            R"("oldest_due_ms":null,"explanation":"nothing waits"})");
+            R"("oldest_due_ms":null,"paused":false,"collecting":null,)"
+            R"("explanation":"nothing waits"})");
   send(put, "/k/shop/v1/raw/keys/a?ttl_ms=1000", "1");
   ASSERT_OK(gc_->set_barrier(shop, "backup-7", 5, 3'600, root));
   clock_.advance_ms(5'000);
@@ -264,6 +265,27 @@ TEST_F(KeyspaceRoutesTest, AuditOfALogWithoutItsBeginning) {
   const Answer gone = send(get, "/v1/audit?since=3");
   EXPECT_EQ(gone.status, 410U);
   EXPECT_EQ(gone.code(), "compacted");
+}
+
+TEST_F(KeyspaceRoutesTest, Collector) {
+  const auto pace = [&](const std::string& body) {
+    return ask({.method = post, .target = "/v1/collector", .body = body});
+  };
+  const std::string rest = R"(,"notes":0,"purged_bytes":0})";
+  EXPECT_EQ(send(get, "/v1/collector").body,
+            R"({"paused":false,"bytes_per_second":0,"threads":2)" + rest);
+  EXPECT_EQ(pace(R"({"paused":true,"bytes_per_second":5})").body,
+            R"({"paused":true,"bytes_per_second":5,"threads":2)" + rest);
+  EXPECT_EQ(pace(R"({"threads":16})").body,
+            R"({"paused":true,"bytes_per_second":5,"threads":16)" + rest);
+  EXPECT_TRUE(send(get, "/v1/keyspaces/DEFAULT/gc").json().at("paused").as_bool());
+  for (const char* body : {"", "[]", R"({"paused":1})", R"({"threads":0})", R"({"threads":17})",
+                           R"({"threads":4294967297})", R"({"speed":1})"})
+    EXPECT_EQ(pace(body).status, 400U) << body;
+  EXPECT_EQ(send(get, "/v1/collector").body,
+            R"({"paused":true,"bytes_per_second":5,"threads":16)" + rest);
+  const std::string token = make_token(make("shop"), Role::admin).secret;
+  EXPECT_EQ(ask({.target = "/v1/collector", .token = token}).status, 403U);
 }
 
 TEST_F(KeyspaceRoutesTest, Operators) {

@@ -1,5 +1,6 @@
 // Raw data over HTTP: one key, many keys, all keys; quotas and states on the way.
 #include <map>
+#include <sstream>
 
 #include "rest/json_text.h"
 #include "support/rest_fixture.h"
@@ -324,6 +325,49 @@ TEST_F(RawRoutesTest, ExportOfAPrefix) {
   EXPECT_EQ(ask({.target = "/v1/raw/export?limit=1"}).code(), "bad_query");
 }
 
+TEST_F(RawRoutesTest, ExportOfAnInterval) {
+  for (const char* key : {"a", "b1", "b2", "c"}) put_key(key, "v");
+  const auto keys_of = [&](const std::string& body) {
+    std::string keys;
+    const Answer answer = ask({.method = post, .target = "/v1/raw/export", .body = body});
+    EXPECT_EQ(answer.status, 200U) << answer.body;
+    std::istringstream lines(answer.body);
+    for (std::string line; std::getline(lines, line);)
+      keys += std::string(boost::json::parse(line).at("key").as_string()) + " ";
+    return keys;
+  };
+  EXPECT_EQ(keys_of("{}"), "a b1 b2 c ");
+  EXPECT_EQ(keys_of(R"({"begin":"b1","end":"c"})"), "b1 b2 ");
+  EXPECT_EQ(keys_of(R"({"begin_base64":"YjEA"})"), "b2 c ");  // behind b1
+  EXPECT_EQ(keys_of(R"({"prefix":"b","begin":"a","end":"b2"})"), "b1 ");
+  EXPECT_EQ(keys_of(R"({"begin":"c","end":"a"})"), "");
+  for (const char* body : {"", "[]", R"({"begin":1})", R"({"limit":1})"})
+    EXPECT_EQ(ask({.method = post, .target = "/v1/raw/export", .body = body}).code(), "bad_body");
+}
+
+// Whoever may read a keyspace learns where it is cut, and nothing of its neighbours.
+TEST_F(RawRoutesTest, PartsAreOfTheKeyspace) {
+  const KeyspaceId ids[] = {make("before"), make("shop"), make("behind")};
+  for (const KeyspaceId id : ids)
+    for (const char* key : {"", "f", "m"}) {
+      const auto split = ranges_->keeper().split(encode(RawKey{id, key}), 0, "by a test");
+      ASSERT_OK(split);
+    }
+  for (const RangeFigures& figures : accounting_.figures({}, 100))
+    accounting_.set_size(figures.range, 1'000, 10, 1);
+  const std::string token = make_token(ids[1], Role::read).secret;
+  const std::string cut = R"("borders":[{"key":"f"},{"key":"m"}])";
+  EXPECT_EQ(ask({.target = "/v1/raw/parts", .token = token}).body, "{" + cut + R"(,"keys":0})");
+  EXPECT_EQ(ask({.target = "/k/shop/v1/raw/parts"}).body, "{" + cut + R"(,"keys":0})");
+  EXPECT_EQ(ask({.target = "/v1/raw/parts?prefix=g", .token = token}).body,
+            R"({"borders":[],"keys":null})");
+  const Answer other = ask({.target = "/k/behind/v1/raw/parts", .token = token});
+  EXPECT_EQ(other.code(), "wrong_keyspace");
+  EXPECT_EQ(ask({.target = "/v1/raw/parts", .is_local = false}).code(), "no_token");
+  ASSERT_OK(keyspaces_->set_state("shop", KeyspaceState::disabled, root));
+  EXPECT_EQ(ask({.target = "/v1/raw/parts", .token = token}).status, 403U);
+}
+
 TEST_F(RawRoutesTest, ImportSaysWhichLineIsBad) {
   upload_piece_bytes_max_ = 1'000;
   const auto line = [](int i) {
@@ -552,8 +596,8 @@ TEST_F(RawRoutesTest, WritesThatWaitForADiskAreForWorkers) {
     MapHandle map{engine_, transactor_, clock_, durability};
     auto keyspaces = Keyspaces::open(map);
     ASSERT_OK(keyspaces);
-    const RestContext context{**keyspaces, *tokens_, *gc_,     raw_, *backups_,
-                              metrics_,    clock_,   *ranges_, {}};
+    const RestContext context{**keyspaces, *tokens_, *gc_,   *collector_, raw_,
+                              *backups_,   metrics_, clock_, *ranges_,    {}};
     const std::vector<Route> routes = make_routes(context);
     for (const Route& route : routes) {
       if (route.pattern.find("{key*}") == std::string_view::npos) continue;

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include "codec/counter_value.h"
+#include "codec/tenant_keys.h"
+#include "range/embedded_ranges.h"
+#include "range/key_borders.h"
 #include "rest/answers.h"
 #include "rest/gate.h"
 #include "rest/json_text.h"
@@ -29,11 +33,16 @@ constexpr size_t import_swallowed_bytes_max = 16 * 1024 * 1024;
 
 class RawExport final : public BodySource {
  public:
-  RawExport(const RestContext& context, DataCall call, std::string authorization, Bytes prefix)
+  struct Which {
+    Bytes prefix;
+    Bytes begin;
+    Bytes end;
+  };
+  RawExport(const RestContext& context, DataCall call, std::string authorization, Which which)
       : context_(context),
         call_(std::move(call)),
         authorization_(std::move(authorization)),
-        prefix_(std::move(prefix)) {}
+        which_(std::move(which)) {}
 
   Result<Chunk> next() override {
     TRY(check_still_valid(context_, authorization_));
@@ -43,7 +52,10 @@ class RawExport final : public BodySource {
       chunk.bytes += '\n';
       return Visit::go_on;
     };
-    const RawScan scan{.begin = begin_, .prefix = prefix_, .limit = export_page_entries};
+    const RawScan scan{.begin = which_.begin,
+                       .end = which_.end,
+                       .prefix = which_.prefix,
+                       .limit = export_page_entries};
     auto page = context_.raw.scan(*call_.tenant, call_.caller, scan, visit);
     if (!page && has_begun_ && page.error().reason == "rate_exceeded") {
       const uint64_t wait_ms = std::min<uint64_t>(page.error().retry_after_ms, 60'000);
@@ -53,7 +65,7 @@ class RawExport final : public BodySource {
     if (!page) return std::move(page).error();
     has_begun_ = true;
     if (!page->resume.has_value()) return chunk;
-    begin_ = std::move(*page->resume);
+    which_.begin = std::move(*page->resume);
     chunk.then = Chunk::Then::more;
     return chunk;
   }
@@ -62,21 +74,75 @@ class RawExport final : public BodySource {
   const RestContext& context_;
   const DataCall call_;
   const std::string authorization_;
-  const Bytes prefix_;
-  Bytes begin_;
+  Which which_;  // and is not sent yet
   bool has_begun_ = false;
 };
+
+HttpResponse export_answer(const RestContext& context, const HttpRequest& request, DataCall call,
+                           RawExport::Which which) {
+  HttpResponse response;
+  response.content_type = "application/x-ndjson";
+  response.stream = std::make_unique<RawExport>(
+      context, std::move(call), std::string(request.header("Authorization")), std::move(which));
+  return response;
+}
 
 Result<HttpResponse> export_entries(const RestContext& context, const HttpRequest& request) {
   TRY_ASSIGN(DataCall call, enter_data(context, request, keyspace_of_path(request, 0)));
   TRY(check_query(request, {"prefix"}));
   TRY_ASSIGN(auto prefix, query_text(request, "prefix"));
-  HttpResponse response;
-  response.content_type = "application/x-ndjson";
-  response.stream = std::make_unique<RawExport>(context, std::move(call),
-                                                std::string(request.header("Authorization")),
-                                                std::move(prefix).value_or(""));
-  return response;
+  return export_answer(context, request, std::move(call),
+                       {.prefix = std::move(prefix).value_or(""), .begin = {}, .end = {}});
+}
+
+// A part of it. In a body: keys may be longer than a target.
+Result<HttpResponse> export_part(const RestContext& context, const HttpRequest& request) {
+  TRY_ASSIGN(DataCall call, enter_data(context, request, keyspace_of_path(request, 0)));
+  TRY(check_query(request, {}));
+  TRY_ASSIGN(const json::value body, parse_json(request.body));
+  TRY_ASSIGN(JsonMembers members, JsonMembers::of(body, "the body"));
+  DecodedBytes decoded;
+  TRY_ASSIGN(const auto prefix, read_bytes(members, "prefix", "prefix_base64", decoded));
+  TRY_ASSIGN(const auto begin, read_bytes(members, "begin", "begin_base64", decoded));
+  TRY_ASSIGN(const auto end, read_bytes(members, "end", "end_base64", decoded));
+  TRY(members.finish());
+  return export_answer(context, request, std::move(call),
+                       {.prefix = Bytes(prefix.value_or(ByteView())),
+                        .begin = Bytes(begin.value_or(ByteView())),
+                        .end = Bytes(end.value_or(ByteView()))});
+}
+
+// Where to cut an export, for a client that asks for several parts at once: borders of ranges, as
+// keys of the caller's keyspace. It learns nothing of what lies beside it.
+Result<HttpResponse> list_parts(const RestContext& context, const HttpRequest& request) {
+  TRY_ASSIGN(const DataCall call, enter_data(context, request, keyspace_of_path(request, 0)));
+  TRY(check_query(request, {"prefix"}));
+  TRY_ASSIGN(const auto prefix, query_text(request, "prefix"));
+  TRY(call.tenant->admit(call.caller, Access::read));
+  const KeyspaceId id = call.tenant->id();
+  auto [begin, end] = keyspace_interval(KeyMode::raw, id);
+  const size_t prefix_bytes = begin.size();
+  std::string keys = "null";
+  if (prefix.has_value()) {
+    begin.append(*prefix);
+    end = prefix_end(begin);
+  } else {
+    Value counter;
+    TRY(call.tenant->map().engine.get(encode(CounterKey{id, Model::raw, CounterName::keys, 0}),
+                                      counter));
+    const auto count = counter.found() ? decode_counter_value(counter.bytes()) : 0;
+    keys = std::to_string(std::max<int64_t>(count.value_or(0), 0));
+  }
+  Bytes out = "{\"borders\":[";
+  for (const Bytes& border : key_borders(context.ranges.keeper().accounting(), begin, end)) {
+    if (out.back() == '}') out += ',';
+    append_json_entry(out, {.key = ByteView(border).substr(prefix_bytes),
+                            .value = {},
+                            .expires_at_ms = 0,
+                            .has_value = false});
+  }
+  out += "],\"keys\":" + keys + "}";
+  return text_answer(std::move(out));
 }
 
 // --- import ---
@@ -289,6 +355,10 @@ void add_raw_stream_routes(const RestContext& context, std::vector<Route>& route
   const RouteSpec specs[] = {
       {get, "/v1/raw/export", export_entries},
       {get, "/k/{keyspace}/v1/raw/export", export_entries},
+      {post, "/v1/raw/export", export_part, small_body_bytes_max},
+      {post, "/k/{keyspace}/v1/raw/export", export_part, small_body_bytes_max},
+      {get, "/v1/raw/parts", list_parts},
+      {get, "/k/{keyspace}/v1/raw/parts", list_parts},
   };
   for (const RouteSpec& spec : specs) routes.push_back(make_route(context, spec));
   routes.push_back(import_route(context, "/v1/raw/import"));

@@ -17,6 +17,7 @@
 #include "net/http_types.h"
 #include "net/router.h"
 #include "raw/raw.h"
+#include "tenant/collector.h"
 #include "tenant/gc.h"
 #include "tenant/keyspaces.h"
 #include "tenant/tokens.h"
@@ -39,6 +40,7 @@ struct RestContext {
   Keyspaces& keyspaces;
   Tokens& tokens;
   Gc& gc;
+  Collector& collector;
   Raw& raw;
   Backups& backups;
   Registry& metrics;

@@ -24,6 +24,7 @@
 #include "net/http_server.h"
 #include "net/stream_server.h"
 #include "range/embedded_ranges.h"
+#include "range/key_borders.h"
 #include "raw/raw.h"
 #include "redis/call.h"
 #include "redis/garbage.h"
@@ -322,9 +323,14 @@ class Service {
     gc_.emplace(map_, keyspaces_->changes());
     collector_.emplace(*keyspaces_, *gc_,
                        CollectorOptions{.gc_life_time_ms = settings.gc_life_time_ms});
+    TRY(collector_->load_pace());
+    const auto borders = [this](ByteView begin, ByteView end) {
+      return key_borders(traffic_.accounting(), begin, end);
+    };
+    collector_->cut_at(borders);
     collector_->own(Model::raw, raw_);
     redis_.emplace(*keyspaces_, *tokens_, redis_options(settings, rest));
-    redis_garbage_.emplace(*redis_);
+    redis_garbage_.emplace(*redis_, borders);
     collector_->own(Model::redis, *redis_garbage_);
     backups_.emplace(*keyspaces_, *collector_, backups_options());
     keyspaces_->on_due([this] { collector_->wake(); });
@@ -332,8 +338,8 @@ class Service {
     if (store_.rocksdb != nullptr) TRY(watch_engine(metrics_, *store_.rocksdb));
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     TRY(open_ranges(settings));
-    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, raw_, *backups_, metrics_, clock_,
-                                 *ranges_, rest});
+    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *backups_,
+                                 metrics_, clock_, *ranges_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(http_,
                HttpServer::start(std::move(router), http_options(settings, metrics_), clock_));

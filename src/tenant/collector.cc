@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "codec/keyspace_keys.h"
 #include "codec/stored_message.h"
@@ -49,16 +50,34 @@ Bytes encode_progress(const PurgeProgress& progress) {
   return encode_message(message);
 }
 
-// The interval of the keyspace that `cursor` lies in, or the first one that follows it.
-std::optional<std::pair<Bytes, Bytes>> interval_at(KeyspaceId keyspace, ByteView cursor) {
-  for (const KeyMode mode : purged_modes) {
-    auto interval = keyspace_interval(mode, keyspace);
-    if (cursor < interval.second) {
-      if (cursor > interval.first) interval.first = cursor;
-      return interval;
-    }
-  }
-  return std::nullopt;
+Result<CollectorPace> decode_pace(const Value& value) {
+  CollectorPace pace;
+  if (!value.found()) return pace;
+  stored::CollectorPace message;
+  TRY(decode_message(value.bytes(), message, "pace of the collector"));
+  pace.paused = message.paused();
+  pace.bytes_per_s = message.bytes_per_second();
+  pace.threads = std::clamp(message.threads(), 1u, collector_threads_max);
+  return pace;
+}
+
+Bytes encode_pace(const CollectorPace& pace) {
+  stored::CollectorPace message;
+  message.set_paused(pace.paused);
+  message.set_bytes_per_second(pace.bytes_per_s);
+  message.set_threads(pace.threads);
+  return encode_message(message);
+}
+
+// Runs jobs 0 to count - 1, so many at a time.
+void run_all(size_t threads, size_t count, FunctionRef<void(size_t)> run) {
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < count; i = next++) run(i);
+  };
+  std::vector<std::jthread> helpers;
+  for (size_t i = 1; i < std::min(threads, count); i++) helpers.emplace_back(work);
+  work();
 }
 
 Bytes model_prefix(KeyspaceId keyspace, char tag) {
@@ -99,6 +118,17 @@ Status scan_until_stopped(Map& map, ByteView begin, ByteView end, ScanVisitor vi
 
 }  // namespace
 
+void append_parts(std::vector<KeyPart>& parts, const KeyBorders& borders, Bytes begin, Bytes end) {
+  if (borders) {
+    for (Bytes& border : borders(begin, end)) {
+      ASSERT(border > begin && border < end);
+      parts.push_back({std::move(begin), border});
+      begin = std::move(border);
+    }
+  }
+  parts.push_back({std::move(begin), std::move(end)});
+}
+
 struct Collector::Slice {
   std::vector<Garbage> notes;
   std::optional<Bytes> resume;  // set: there may be more
@@ -132,6 +162,68 @@ KeyspaceDueKey Collector::due_entry_of(KeyspaceId keyspace, const Garbage& note)
   if (owner != nullptr && owner->is_at_once(note))
     return {expire_bucket(note.due_ms), keyspace, DueJob::expire, {}};
   return {due_bucket(note.due_ms), keyspace, DueJob::garbage, {}};
+}
+
+// --- pace and progress ---
+
+Status Collector::load_pace() {
+  Value value;
+  TRY(map_.engine.get(encode(KeyspaceCollectorKey{}), value));
+  TRY_ASSIGN(const CollectorPace pace, decode_pace(value));
+  const std::lock_guard lock(mutex_);
+  pace_ = pace;
+  return {};
+}
+
+CollectorPace Collector::pace() const {
+  const std::lock_guard lock(mutex_);
+  return pace_;
+}
+
+Result<CollectorPace> Collector::set_pace(const CollectorPacePatch& patch, const Caller& caller) {
+  if (patch.threads && (*patch.threads == 0 || *patch.threads > collector_threads_max))
+    return Error{Code::invalid, fmt::format("threads: 1 to {}", collector_threads_max)};
+  const std::lock_guard changing(pace_mutex_);
+  CollectorPace next = pace();
+  next.paused = patch.paused.value_or(next.paused);
+  next.bytes_per_s = patch.bytes_per_s.value_or(next.bytes_per_s);
+  next.threads = patch.threads.value_or(next.threads);
+  const Bytes key = encode(KeyspaceCollectorKey{});
+  TRY(map_.transact_durably(Scope::system().exclusive(key), [&](View& view) {
+    view.put(key, encode_pace(next));
+    return Status();
+  }));
+  log_info("the pace of the collector was set", {{"by", caller.name},
+                                                 {"paused", next.paused},
+                                                 {"bytes_per_second", next.bytes_per_s},
+                                                 {"threads", next.threads}});
+  {
+    const std::lock_guard lock(mutex_);
+    pace_ = next;
+    pace_changed_ = true;
+  }
+  changed_.notify_all();
+  return next;
+}
+
+std::optional<GarbageProgress> Collector::progress(KeyspaceId keyspace) const {
+  const std::lock_guard lock(progress_mutex_);
+  const auto found = progress_.find(keyspace);
+  return found == progress_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Collector::note_progress(KeyspaceId keyspace, uint64_t notes, uint64_t bytes) {
+  const std::lock_guard lock(progress_mutex_);
+  if (progress_.size() >= keyspaces_under_way_max) progress_.clear();
+  const auto place =
+      progress_.try_emplace(keyspace, GarbageProgress{.since_ms = map_.clock.unix_ms()}).first;
+  place->second.notes += notes;
+  place->second.bytes += bytes;
+}
+
+void Collector::forget_progress(KeyspaceId keyspace) {
+  const std::lock_guard lock(progress_mutex_);
+  progress_.erase(keyspace);
 }
 
 // --- one step ---
@@ -168,6 +260,8 @@ Result<std::optional<Collector::Entry>> Collector::next_entry() {
 }
 
 Result<std::optional<uint64_t>> Collector::step() {
+  const CollectorPace pace = this->pace();
+  if (pace.paused) return std::optional<uint64_t>();
   const auto entry = next_entry();
   if (!entry) all_failed_ = true;
   TRY(entry);
@@ -178,10 +272,16 @@ Result<std::optional<uint64_t>> Collector::step() {
   cursor_ = successor(first.key);
   steps_++;
   rest_percent_ = 100 * options_.rest_factor;
+  step_bytes_ = 0;
   const uint64_t begun_us = map_.clock.monotonic_us();
   const Status status = run(first);
   const uint64_t took_us = map_.clock.monotonic_us() - begun_us;
   rest_us_ = std::min(took_us * rest_percent_ / 100, options_.rest_ms_max * 1'000);
+  if (pace.bytes_per_s != 0) {
+    const auto due_us = static_cast<uint64_t>(static_cast<double>(step_bytes_) * 1e6 /
+                                              static_cast<double>(pace.bytes_per_s));
+    rest_us_ = std::max(rest_us_, due_us - std::min(due_us, took_us));
+  }
   if (!status) {
     failed_steps_++;
     return with_context(fmt::format("keyspace {}", first.keyspace.value), status.error());
@@ -192,6 +292,7 @@ Result<std::optional<uint64_t>> Collector::step() {
 
 // It stays where it is, for whoever looks into it.
 void Collector::pass_over(ByteView key, std::string_view why) {
+  const std::lock_guard lock(passed_over_mutex_);
   if (passed_over_.size() >= passed_over_max) return;
   if (!passed_over_.insert(std::hash<ByteView>()(key)).second) return;
   passed_over_count_++;
@@ -340,6 +441,7 @@ Status Collector::expire(const Entry& entry) {
     TRY(read_at_once(view, entry, look_from, until_ms, 1, left));
     if (!left.empty()) return {};
     if (is_last) tenant->forget_at_once();
+    if (is_last) forget_progress(entry.keyspace);
     for (uint64_t due_ms = entry.due_ms; due_ms <= until_ms; due_ms += expire_bucket_ms)
       view.remove(encode(KeyspaceDueKey{due_ms, entry.keyspace, DueJob::expire, {}}));
     return {};
@@ -381,7 +483,8 @@ Result<Collector::Slice> Collector::read_slice(ByteView begin, ByteView end) {
 // False if some must be looked at again. What is below the safe point stays collectable, whatever
 // happens in between: the point never goes back, and no barrier is set below it.
 Result<bool> Collector::collect_slice(Tenant& tenant, std::span<const Garbage> notes) {
-  bool all_gone = true;
+  const size_t threads = pace().threads;
+  std::vector<std::span<const Garbage>> spans;
   while (!notes.empty()) {
     const size_t count_max = std::min(notes.size(), options_.span_notes);
     size_t count = 1;
@@ -389,9 +492,22 @@ Result<bool> Collector::collect_slice(Tenant& tenant, std::span<const Garbage> n
     while (count < count_max && notes[count].model == notes[0].model &&
            bytes < options_.span_bytes && notes[count].bytes <= options_.span_bytes - bytes)
       bytes += notes[count++].bytes;
-    TRY_ASSIGN(const bool gone, collect_span(tenant, notes.first(count)));
-    all_gone = all_gone && gone;
+    const GarbageOwner* const owner = owners_[static_cast<size_t>(notes[0].model)];
+    const bool is_shared = count == 1 && owner != nullptr && owner->is_shared(notes[0]);
+    spans.insert(spans.end(), is_shared ? threads : 1, notes.first(count));
     notes = notes.subspan(count);
+  }
+  const uint64_t notes_before = notes_;
+  const uint64_t bytes_before = tenant.collected_bytes();
+  std::vector<Result<bool>> gone(spans.size(), true);
+  run_all(threads, spans.size(), [&](size_t i) { gone[i] = collect_span(tenant, spans[i]); });
+  const uint64_t bytes = tenant.collected_bytes() - bytes_before;
+  step_bytes_ += bytes;
+  note_progress(tenant.id(), notes_ - notes_before, bytes);
+  bool all_gone = true;
+  for (const Result<bool>& of_span : gone) {
+    TRY(of_span);
+    all_gone = all_gone && *of_span;
   }
   return all_gone;
 }
@@ -494,7 +610,9 @@ Status Collector::finish_garbage(const Entry& entry) {
     view.put(encode(KeyspaceDueKey{next_ms, entry.keyspace, DueJob::garbage, {}}), due_entry_value);
     return {};
   }));
-  if (!goes_on) under_way_.erase(entry.keyspace);
+  if (goes_on) return {};
+  under_way_.erase(entry.keyspace);
+  forget_progress(entry.keyspace);
   return {};
 }
 
@@ -529,7 +647,9 @@ Status Collector::purge(const Entry& entry) {
   if (!state.barriers.empty())
     return hold_purge(entry, std::move(progress), state.barriers.front());
   progress.blocker.clear();
-  return purge_page(entry, std::move(progress));
+  return parts_of_burial(entry.keyspace, progress.cursor).empty()
+             ? finish_purge(entry, std::move(progress))
+             : purge_pages(entry, std::move(progress));
 }
 
 Status Collector::hold_purge(const Entry& entry, PurgeProgress progress, const Barrier& barrier) {
@@ -544,63 +664,124 @@ Status Collector::hold_purge(const Entry& entry, PurgeProgress progress, const B
   });
 }
 
-Status Collector::purge_page(const Entry& entry, PurgeProgress progress) {
-  const auto interval = interval_at(entry.keyspace, progress.cursor);
-  if (!interval) {
-    for (const KeyMode mode : purged_modes) {
-      if (progress.bytes_done < reclaim_bytes_min) break;
-      const auto [begin, end] = keyspace_interval(mode, entry.keyspace);
-      TRY(map_.engine.reclaim(begin, end, &stopping_));
+// Cut anew after each start: what was removed beyond the cursor is found to be empty.
+std::vector<KeyPart>& Collector::parts_of_burial(KeyspaceId keyspace, ByteView cursor) {
+  if (const auto known = burials_.find(keyspace); known != burials_.end()) return known->second;
+  if (burials_.size() >= keyspaces_under_way_max) burials_.clear();
+  std::vector<KeyPart>& parts = burials_[keyspace];
+  for (const KeyMode mode : purged_modes) {
+    auto [begin, end] = keyspace_interval(mode, keyspace);
+    if (cursor >= end) continue;
+    begin = std::max(begin, Bytes(cursor));
+    if (mode != KeyMode::txn) {
+      append_parts(parts, borders_, begin, end);
+      continue;
     }
-    if (stopping_) return {};  // the next start does it again, and to the end
-    progress.finished_ms = std::max<uint64_t>(progress.updated_ms, 1);
-    TRY(store_progress(entry.keyspace, progress, [](View&) {}));
-    TRY(keyspaces_.bury(entry.keyspace, entry.due_ms));
-    log_info("keyspace buried", {{"id", entry.keyspace.value},
-                                 {"entries", progress.entries_done},
-                                 {"bytes", progress.bytes_done}});
-    return {};
+    const Bytes counters = counters_begin(keyspace);
+    if (begin < counters) append_parts(parts, borders_, begin, counters);
+    parts.push_back({std::max(begin, counters), end});
   }
-  const auto& [begin, end] = *interval;
-  const uint64_t done_before = progress.bytes_done;
-  std::array<Figures, std::size(model_words)> removed{};
+  return parts;
+}
+
+Status Collector::finish_purge(const Entry& entry, PurgeProgress progress) {
+  for (const KeyMode mode : purged_modes) {
+    if (progress.bytes_done < reclaim_bytes_min) break;
+    const auto [begin, end] = keyspace_interval(mode, entry.keyspace);
+    TRY(map_.engine.reclaim(begin, end, &stopping_));
+  }
+  if (stopping_) return {};  // the next start does it again, and to the end
+  progress.finished_ms = std::max<uint64_t>(progress.updated_ms, 1);
+  TRY(store_progress(entry.keyspace, progress, [](View&) {}));
+  TRY(keyspaces_.bury(entry.keyspace, entry.due_ms));
+  burials_.erase(entry.keyspace);
+  log_info("keyspace buried", {{"id", entry.keyspace.value},
+                               {"entries", progress.entries_done},
+                               {"bytes", progress.bytes_done}});
+  return {};
+}
+
+// The first entries of a part.
+struct Collector::PurgedPage {
+  Status read;
+  Bytes end;
+  size_t entries = 0;  // stored ones
+  uint64_t counted_entries = 0;
+  uint64_t bytes = 0;
+  std::array<Figures, std::size(model_words)> of_models{};
+};
+
+Collector::PurgedPage Collector::read_purged(const KeyPart& part, size_t bytes_max) {
+  PurgedPage page;
   const auto count = [&](ByteView key, ByteView value) {
     if (const auto entry = counted(key, value)) {
-      Figures& of_model = removed[static_cast<size_t>(entry->model)];
+      Figures& of_model = page.of_models[static_cast<size_t>(entry->model)];
       of_model.bytes += entry->figures.bytes;
       of_model.keys += entry->figures.keys;
-      progress.entries_done++;
-      progress.bytes_done += static_cast<uint64_t>(entry->figures.bytes);
+      page.counted_entries++;
+      page.bytes += static_cast<uint64_t>(entry->figures.bytes);
     }
     return Visit::go_on;
   };
-  TRY_ASSIGN(const ScanPage page, map_.engine.scan({.begin = begin,
-                                                    .end = end,
-                                                    .entries_max = options_.slice_entries,
-                                                    .bytes_max = options_.slice_bytes},
-                                                   count));
-  progress.cursor = page.resume.value_or(end);
-  const bool much = progress.bytes_done / reclaim_bytes != done_before / reclaim_bytes;
-  TRY(store_progress(entry.keyspace, progress, [&, begin = ByteView(begin)](View& view) {
-    if (page.entries == 0) return;
-    view.remove_range(begin, progress.cursor);
-    // The counters come last in the order of keys: with them goes what they would be left to count.
-    if (ByteView(progress.cursor) > ByteView(counters_begin(entry.keyspace))) return;
-    for (size_t i = 0; i < removed.size(); i++) {
-      const auto model = static_cast<Model>(i);
-      if (removed[i].bytes != 0)
-        view.add(encode(CounterKey{entry.keyspace, model, CounterName::bytes, 0}),
-                 -removed[i].bytes);
-      if (removed[i].keys != 0)
-        view.add(encode(CounterKey{entry.keyspace, model, CounterName::keys, 0}), -removed[i].keys);
+  auto scanned = map_.engine.scan({.begin = part.from,
+                                   .end = part.end,
+                                   .entries_max = options_.slice_entries,
+                                   .bytes_max = bytes_max},
+                                  count);
+  if (!scanned) {
+    page.read = scanned.error();
+    return page;
+  }
+  page.entries = scanned->entries;
+  page.end = std::move(scanned->resume).value_or(part.end);
+  return page;
+}
+
+// A page of each of the first parts, read by a thread each and removed by one commit.
+Status Collector::purge_pages(const Entry& entry, PurgeProgress progress) {
+  std::vector<KeyPart>& parts = parts_of_burial(entry.keyspace, progress.cursor);
+  // With the counters goes what they would be left to count: nothing is beside them.
+  const bool counters = parts.size() == 1;
+  const CollectorPace pace = this->pace();
+  std::vector<PurgedPage> pages(counters ? 1 : std::min<size_t>(pace.threads, parts.size() - 1));
+  size_t bytes_max = options_.slice_bytes;
+  if (pace.bytes_per_s != 0)
+    bytes_max = std::min<size_t>(bytes_max, pace.bytes_per_s / pages.size() + 1);
+  run_all(pages.size(), pages.size(),
+          [&](size_t i) { pages[i] = read_purged(parts[i], bytes_max); });
+  std::vector<KeyPart> left = parts;
+  const uint64_t done_before = progress.bytes_done;
+  for (size_t i = 0; i < pages.size(); i++) {
+    TRY(pages[i].read);
+    left[i].from = pages[i].end;
+    progress.entries_done += pages[i].counted_entries;
+    progress.bytes_done += pages[i].bytes;
+  }
+  std::erase_if(left, [](const KeyPart& part) { return part.from >= part.end; });
+  progress.cursor = left.empty() ? parts.back().end : left.front().from;
+  TRY(store_progress(entry.keyspace, progress, [&](View& view) {
+    for (size_t i = 0; i < pages.size(); i++) {
+      if (pages[i].entries == 0) continue;
+      view.remove_range(parts[i].from, pages[i].end);
+      for (size_t m = 0; m < std::size(model_words) && !counters; m++) {
+        const auto model = static_cast<Model>(m);
+        const Figures& removed = pages[i].of_models[m];
+        if (removed.bytes != 0)
+          view.add(encode(CounterKey{entry.keyspace, model, CounterName::bytes, 0}),
+                   -removed.bytes);
+        if (removed.keys != 0)
+          view.add(encode(CounterKey{entry.keyspace, model, CounterName::keys, 0}), -removed.keys);
+      }
     }
   }));
+  const Bytes area = parts.front().from.substr(0, 4);  // mode and keyspace
+  parts = std::move(left);
+  step_bytes_ += progress.bytes_done - done_before;
   purged_bytes_ += progress.bytes_done - done_before;
   TRY_ASSIGN(const auto tenant, keyspaces_.tenant(entry.keyspace));
   tenant->doubt_figures();  // it did not see these writes
-  if (!much) return {};
-  const ByteView interval_begin = ByteView(begin).substr(0, 4);  // mode and keyspace
-  return map_.engine.reclaim(interval_begin, progress.cursor, &stopping_);
+  if (progress.bytes_done / reclaim_bytes == done_before / reclaim_bytes) return {};
+  return map_.engine.reclaim(area, std::min(progress.cursor, prefix_end(area)), &stopping_);
 }
 
 // --- the thread ---
@@ -652,13 +833,15 @@ void Collector::thread() {
     if (more) {
       // Woken or not: the rest is what the neighbours get.
       changed_.wait_for(lock, std::chrono::microseconds(rest_us_),
-                        [&] { return stopping_.load(); });
+                        [&] { return stopping_ || pace_changed_; });
+      pace_changed_ = false;
       continue;
     }
     const uint64_t wait_ms =
         next_ms ? std::min(next_ms->value_or(look_again_ms), look_again_ms) : error_retry_ms;
     changed_.wait_for(lock, std::chrono::milliseconds(wait_ms),
-                      [&] { return stopping_ || woken_; });
+                      [&] { return stopping_ || woken_ || pace_changed_; });
+    pace_changed_ = false;
   }
 }
 

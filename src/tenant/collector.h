@@ -17,14 +17,19 @@
 // What makes no sense (a key or value that cannot be decoded, a note that no model can collect) is
 // passed over, counted and told once: it must not hold up the rest.
 //
+// Several threads take a slice: its notes, or parts of what is large (a burial, a note of which its
+// owner says so), cut where the ranges are.
+//
 // Pace: after each slice the thread rests for rest_factor times as long as the slice took, up to
-// rest_ms_max. It rests less after slices of a keyspace whose garbage comes faster than it goes.
+// rest_ms_max. It rests less after slices of a keyspace whose garbage comes faster than it goes,
+// and longer where a limit of bytes per second says so. Paused it does nothing at all.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,6 +39,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "codec/system_keys.h"
 #include "codec/tenant_keys.h"
@@ -50,7 +56,19 @@ struct Garbage {
   uint64_t bytes = 0;  // about so many are freed
 };
 
-// A model that leaves garbage.
+// Keys inside of (begin, end), in order, at which to cut the interval for several to work on. It
+// lies in one mode of one keyspace.
+using KeyBorders = std::function<std::vector<Bytes>(ByteView begin, ByteView end)>;
+
+// An interval of keys that one works on at a time.
+struct KeyPart {
+  Bytes from;  // nothing is left before it
+  Bytes end;
+};
+// Appends it, cut at the borders. No borders: in one piece.
+void append_parts(std::vector<KeyPart>& parts, const KeyBorders& borders, Bytes begin, Bytes end);
+
+// A model that leaves garbage. Any thread, for several notes at once.
 class GarbageOwner {
  public:
   virtual ~GarbageOwner() = default;
@@ -64,6 +82,27 @@ class GarbageOwner {
   virtual bool is_at_once(const Garbage&) const { return false; }
   // Whether these are to be collected now.
   virtual bool expires() const { return true; }
+  // Whether several threads may collect this note at the same time, each a part.
+  virtual bool is_shared(const Garbage&) const { return false; }
+};
+
+struct CollectorPace {
+  bool paused = false;
+  uint64_t bytes_per_s = 0;  // 0: no limit
+  unsigned threads = 2;      // of one slice
+};
+inline constexpr unsigned collector_threads_max = 16;
+struct CollectorPacePatch {
+  std::optional<bool> paused;
+  std::optional<uint64_t> bytes_per_s;
+  std::optional<unsigned> threads;
+};
+
+// Of a keyspace whose garbage is being collected. What is left is in Gc::explain.
+struct GarbageProgress {
+  uint64_t since_ms = 0;
+  uint64_t notes = 0;
+  uint64_t bytes = 0;
 };
 
 struct CollectorOptions {
@@ -78,7 +117,7 @@ struct CollectorOptions {
   // sorts all that are in RocksDB's memtable: many small ones cost the neighbours more (bench
   // keyspaces).
   size_t slice_entries = 20'000;
-  size_t slice_bytes = 4 * 1024 * 1024;
+  size_t slice_bytes = 4 * 1024 * 1024;  // for each thread
 };
 
 struct PurgeProgress {
@@ -101,6 +140,16 @@ class Collector {
   ~Collector() { stop(); }
   // REQUIRES: before the first step.
   void own(Model model, GarbageOwner& owner);
+  // Where burials are cut; without it nowhere. REQUIRES: before the first step.
+  void cut_at(KeyBorders borders) { borders_ = std::move(borders); }
+
+  // As it was set last, which is stored: before start().
+  Status load_pace();
+  CollectorPace pace() const;  // any thread
+  // Code::invalid: more or fewer threads than there can be.
+  Result<CollectorPace> set_pace(const CollectorPacePatch& patch, const Caller& caller);
+  // Absent: nothing of it is being collected. Any thread.
+  std::optional<GarbageProgress> progress(KeyspaceId keyspace) const;
 
   // The entry of the due index that a note needs.
   KeyspaceDueKey due_entry_of(KeyspaceId keyspace, const Garbage& note) const;
@@ -159,13 +208,19 @@ class Collector {
   Result<bool> collect_span(Tenant& tenant, std::span<const Garbage> notes);
   template <class Map>
   Result<std::optional<uint64_t>> first_due_ms(Map& map, ByteView begin, ByteView end);
+  void note_progress(KeyspaceId keyspace, uint64_t notes, uint64_t bytes);
+  void forget_progress(KeyspaceId keyspace);
   void go_on_from(KeyspaceId keyspace, const Slice& slice, ByteView from);
   void pass_over(ByteView key, std::string_view why);
   Status leave_to_burial(const Entry& entry);
   Result<uint64_t> collectable_before_ms(KeyspaceId keyspace, uint64_t oldest_due_ms);
   Status finish_garbage(const Entry& entry);
   Status purge(const Entry& entry);
-  Status purge_page(const Entry& entry, PurgeProgress progress);
+  std::vector<KeyPart>& parts_of_burial(KeyspaceId keyspace, ByteView cursor);
+  struct PurgedPage;
+  PurgedPage read_purged(const KeyPart& part, size_t bytes_max);
+  Status purge_pages(const Entry& entry, PurgeProgress progress);
+  Status finish_purge(const Entry& entry, PurgeProgress progress);
   Status hold_purge(const Entry& entry, PurgeProgress progress, const Barrier& barrier);
   Status store_progress(KeyspaceId keyspace, const PurgeProgress& progress,
                         FunctionRef<void(View&)> also);
@@ -176,15 +231,20 @@ class Collector {
   const MapHandle map_;
   const CollectorOptions options_;
   std::array<GarbageOwner*, 4> owners_{};
+  KeyBorders borders_;
   // Where the next look at the index begins, so that a long burial does not hold up the rest.
   Bytes cursor_;
   bool round_worked_ = false;  // a step did since the index was last looked at from its start
   bool all_failed_ = false;    // none did in the round before
   uint64_t rest_us_ = 0;
   uint64_t rest_percent_ = 0;  // of what the step takes
+  uint64_t step_bytes_ = 0;    // freed by the step
   std::unordered_map<KeyspaceId, UnderWay> under_way_;
   // Where the next slice of expire begins, of those entries (by due time) that are under way.
   std::map<std::pair<KeyspaceId, uint64_t>, Bytes> expired_to_;
+  // What is left of burials, in order: the counters come last.
+  std::unordered_map<KeyspaceId, std::vector<KeyPart>> burials_;
+  std::mutex passed_over_mutex_;
   std::unordered_set<size_t> passed_over_;  // hashes of keys
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> failed_steps_{0};
@@ -192,7 +252,13 @@ class Collector {
   std::atomic<uint64_t> passed_over_count_{0};
   std::atomic<uint64_t> purged_bytes_{0};
 
-  std::mutex mutex_;
+  std::mutex pace_mutex_;  // held while it is changed
+  mutable std::mutex progress_mutex_;
+  std::unordered_map<KeyspaceId, GarbageProgress> progress_;
+
+  mutable std::mutex mutex_;
+  CollectorPace pace_;
+  bool pace_changed_ = false;
   std::condition_variable changed_;
   std::atomic<bool> stopping_{false};  // changes under mutex_; ends a reclaim that is under way
   bool woken_ = false;

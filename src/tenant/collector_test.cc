@@ -18,6 +18,7 @@ constexpr uint64_t hour_ms = 3'600'000;
 class KeyRemover final : public GarbageOwner {
  public:
   Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override {
+    const std::lock_guard lock(mutex_);
     spans_.push_back(notes.size());
     for (const Garbage& note : notes)
       if (note.target == broken_) return Error{Code::corrupt, "a value without sense"};
@@ -37,6 +38,7 @@ class KeyRemover final : public GarbageOwner {
     for (const Garbage& note : notes) collected_.insert(note.target);
     return notes.size();
   }
+  std::mutex mutex_;
   std::set<Bytes> collected_;
   std::vector<size_t> spans_;    // how many came together
   std::optional<Bytes> broken_;  // this target cannot be collected
@@ -177,6 +179,7 @@ TEST_P(CollectorTest, ManyNotesInSlices) {
 // Few transactions for many notes, and no more in one than it can read.
 TEST_P(CollectorTest, NotesGoInSpans) {
   restart({}, {.slice_notes = 50, .span_notes = 20, .span_bytes = 1'000});
+  ASSERT_OK(collector_->set_pace({.paused = {}, .bytes_per_s = {}, .threads = 1}, root));
   ASSERT_OK(make("shop"));
   const auto tenant = keyspaces_->tenant("shop").value();
   for (int i = 0; i < 60; i++) ASSERT_OK(leave_at(*tenant, start_ms + i, std::to_string(i), 10));
@@ -670,6 +673,148 @@ class ClockGoesBack : public CollectorTest {
   MapHandle hooked_map_{hooked_, hooked_transactor_, clock_};
   std::unique_ptr<Keyspaces> hooked_keyspaces_;
 };
+// --- several threads, at a pace ---
+
+TEST_P(CollectorTest, ABurialIsCutWhereTheRangesAre) {
+  const KeyspaceId shop = make("shop").value().id;
+  const KeyspaceId beside = make("beside").value().id;
+  const auto tenant = keyspaces_->tenant(shop).value();
+  for (int i = 0; i < 300; i++)
+    ASSERT_OK(put(*tenant, writer, std::to_string(1'000 + i), Bytes(i % 7, 'v')));
+  ASSERT_OK(leave(*tenant, "1001"));
+  ASSERT_OK(put(*keyspaces_->tenant(beside).value(), writer, "kept", "v"));
+  const size_t kept = entries_of(beside);
+  const Figures figures = stored_figures(memory_, shop).value();
+  bury("shop");
+  std::vector<Bytes> asked;
+  const auto cut = [&](ByteView begin, ByteView end) {
+    asked.emplace_back(begin);
+    std::vector<Bytes> borders;
+    for (int i = 1'010; i < 1'300; i += 40) {
+      const Bytes border = encode(RawKey{shop, std::to_string(i)});
+      if (border > begin && border < end) borders.push_back(border);
+    }
+    return borders;
+  };
+  // Cut anew by each process that goes on with it.
+  for (int life = 0; entries_of(shop) > 0; life++) {
+    ASSERT_LT(life, 100);
+    restart({}, {.slice_entries = 7});
+    collector_->cut_at(cut);
+    ASSERT_OK(collector_->set_pace({.paused = {}, .bytes_per_s = {}, .threads = 3}, root));
+    asked.clear();
+    for (int i = 0; i < 4; i++) ASSERT_OK(collector_->step());
+    const PurgeProgress progress = load_purge(memory_, shop).value().value();
+    const Figures left = recount(memory_, shop).value();
+    EXPECT_EQ(static_cast<int64_t>(progress.bytes_done), figures.bytes - left.bytes);
+    if (entries_of(shop) > 0) {
+      EXPECT_EQ(stored_figures(memory_, shop).value().bytes, left.bytes);
+    }
+    // What the record of progress says is gone is gone.
+    const auto [begin, end] = keyspace_interval(KeyMode::raw, shop);
+    EXPECT_EQ(entries_in(begin, std::min(progress.cursor, end)), 0u);
+  }
+  EXPECT_FALSE(asked.empty());
+  collect();
+  const PurgeProgress progress = load_purge(memory_, shop).value().value();
+  EXPECT_NE(progress.finished_ms, 0u);
+  EXPECT_EQ(progress.bytes_done, progress.bytes_total);
+  EXPECT_EQ(progress.entries_done, 301u);
+  EXPECT_EQ(entries_of(beside), kept);
+}
+
+// An owner whose collects meet: each waits until as many are inside as there are threads.
+class MeetingOwner final : public GarbageOwner {
+ public:
+  explicit MeetingOwner(unsigned threads) : threads_(threads) {}
+  Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override {
+    std::unique_lock lock(mutex_);
+    inside_max_ = std::max(inside_max_, ++inside_);
+    met_.notify_all();
+    met_.wait_for(lock, std::chrono::seconds(30), [&] { return inside_max_ >= threads_; });
+    inside_--;
+    TRY(tenant.collect(Model::raw, Scope::in(tenant.id()), [&](CountedView& view) {
+      for (const Garbage& note : notes) view.forget_garbage(note.due_ms, note.target);
+      return Status();
+    }));
+    return notes.size();
+  }
+  bool is_shared(const Garbage& note) const override { return note.target == "shared"; }
+
+  const unsigned threads_;
+  std::mutex mutex_;
+  std::condition_variable met_;
+  unsigned inside_ = 0;
+  unsigned inside_max_ = 0;
+};
+
+TEST_P(CollectorTest, NotesAreCollectedByAsManyThreadsAsAreSet) {
+  restart({}, {.span_notes = 2});
+  MeetingOwner owner(3);
+  collector_->own(Model::raw, owner);
+  ASSERT_OK(collector_->set_pace({.paused = {}, .bytes_per_s = {}, .threads = 3}, root));
+  const auto tenant = keyspaces_->tenant(make("shop").value().id).value();
+  for (int i = 0; i < 6; i++) ASSERT_OK(leave(*tenant, std::to_string(i)));
+  EXPECT_FALSE(collector_->progress(tenant->id()));
+  clock_.advance_ms(200'000);
+  ASSERT_OK(collector_->step());
+  EXPECT_EQ(owner.inside_max_, 3u);
+  collect();
+  EXPECT_EQ(collector_->totals().notes, 6u);
+  EXPECT_FALSE(collector_->progress(tenant->id()));  // it is done
+  EXPECT_EQ(recount(memory_, tenant->id()).value().bytes, 0);
+}
+
+TEST_P(CollectorTest, WhatAnOwnerSharesIsCollectedByAllThreads) {
+  MeetingOwner owner(4);
+  collector_->own(Model::raw, owner);
+  ASSERT_OK(collector_->set_pace({.paused = {}, .bytes_per_s = {}, .threads = 4}, root));
+  const auto tenant = keyspaces_->tenant(make("shop").value().id).value();
+  ASSERT_OK(leave_at(*tenant, clock_.unix_ms(), "shared", 10 << 20));
+  clock_.advance_ms(200'000);
+  ASSERT_OK(collector_->step());
+  EXPECT_EQ(owner.inside_max_, 4u);
+}
+
+TEST_P(CollectorTest, PausedItDoesNothingAlsoAfterARestart) {
+  const auto tenant = keyspaces_->tenant(make("shop").value().id).value();
+  ASSERT_OK(put(*tenant, writer, "a", "v"));
+  ASSERT_OK(leave(*tenant, "a"));
+  ASSERT_OK(collector_->set_pace({.paused = true, .bytes_per_s = 5, .threads = 7}, root));
+  clock_.advance_ms(200'000);
+  EXPECT_EQ(collect(), 0);
+  restart();
+  ASSERT_OK(collector_->load_pace());
+  EXPECT_TRUE(collector_->pace().paused);
+  EXPECT_EQ(collector_->pace().bytes_per_s, 5u);
+  EXPECT_EQ(collector_->pace().threads, 7u);
+  EXPECT_EQ(collect(), 0);
+  EXPECT_TRUE(owner_.collected_.empty());
+  const auto resumed =
+      collector_->set_pace({.paused = false, .bytes_per_s = {}, .threads = {}}, root);
+  ASSERT_OK(resumed);
+  EXPECT_EQ(resumed->threads, 7u);
+  EXPECT_GT(collect(), 0);
+  EXPECT_TRUE(owner_.collected_.contains("a"));
+  for (const unsigned threads : {0u, collector_threads_max + 1})
+    EXPECT_EQ(collector_->set_pace({.paused = {}, .bytes_per_s = {}, .threads = threads}, root)
+                  .error()
+                  .code,
+              Code::invalid);
+}
+
+TEST_P(CollectorTest, ALimitIsARest) {
+  const auto tenant = keyspaces_->tenant(make("shop").value().id).value();
+  ASSERT_OK(put(*tenant, writer, "a", Bytes(10'000, 'v')));
+  ASSERT_OK(leave(*tenant, "a"));
+  ASSERT_OK(collector_->set_pace({.paused = {}, .bytes_per_s = 1'000, .threads = {}}, root));
+  clock_.advance_ms(200'000);
+  ASSERT_OK(collector_->step());
+  EXPECT_TRUE(owner_.collected_.contains("a"));
+  EXPECT_GE(collector_->rest_us(), 10'000'000u);
+  EXPECT_LT(collector_->rest_us(), 11'000'000u);
+}
+
 INSTANTIATE_TEST_SUITE_P(BothWays, ClockGoesBack, testing::Values(Way::latched, Way::expecting),
                          way_name);
 

@@ -392,6 +392,7 @@ Result<Advance> Gc::advance_gc_safe_point(KeyspaceId keyspace, uint64_t target,
   const GcKeys keys(keyspace);
   scope.exclusive(keys.gc).shared(keys.txn);
   ChangeLog::lock(scope);
+  TRY_ASSIGN(const bool notes, has_notes(map_.engine, keyspace));
   Advance advance;
   Effects effects;
   const auto update = [&](View& view) -> Status {
@@ -410,6 +411,8 @@ Result<Advance> Gc::advance_gc_safe_point(KeyspaceId keyspace, uint64_t target,
     advance = {.before = before, .after = target, .blocker = {}};
     effects.logged = advance.after != advance.before;
     if (!effects.logged) return {};
+    effects.due = notes;
+    if (notes) put_due(view, keyspace, DueJob::garbage, map_.clock.unix_ms());
     return append_action(view, changes_, found, "gc.safe_point", advance_text(advance), caller);
   };
   TRY(transact_and_tell(scope, effects, update));

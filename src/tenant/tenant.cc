@@ -333,6 +333,7 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     doubt_figures();
   else
     give_back(status ? freed : reserved, epoch);
+  if (status && !keep_quota) collected_bytes_ += static_cast<uint64_t>(freed.bytes);
   return status;
 }
 

@@ -188,6 +188,8 @@ class Tenant {
   uint64_t first_at_once_ms() const { return first_at_once_ms_.load(std::memory_order_relaxed); }
   // REQUIRES: a transaction that holds the keyspace alone, so that none is about to leave one.
   void forget_at_once() { first_at_once_ms_.store(UINT64_MAX, std::memory_order_relaxed); }
+  // What collect() freed since this process first used the keyspace.
+  uint64_t collected_bytes() const { return collected_bytes_.load(std::memory_order_relaxed); }
 
   // --- for Keyspaces ---
   // Something about it changes, in a transaction that may yet fail: for inside of it, where latches
@@ -221,6 +223,7 @@ class Tenant {
   std::atomic<bool> doubtful_{true};  // what is known of the keyspace must be read first
   std::atomic<bool> used_{true};
   std::atomic<uint64_t> first_at_once_ms_{0};
+  std::atomic<uint64_t> collected_bytes_{0};
   RateLimit rate_;
   LoadMeter reads_;
   LoadMeter writes_;

@@ -423,11 +423,13 @@ class Purge(ClientTest):
         self.assertIn("ARCHIVED", self.does("keyspace", "show", "asked").out)
         code, shown = self.on_terminal("keyspace", "purge", "asked", typed="\x04", after="Type")
         self.assertEqual(code, 1)
+        self.does("keyspace", "gc", "pace", "--speed", "1MiB")  # there is time to see how far it is
+        self.addCleanup(self.does, "keyspace", "gc", "pace", "--speed", "0")
         code, shown = self.on_terminal("keyspace", "purge", "asked", "--wait", typed="asked\n",
                                        after="Type")
         self.assertEqual(code, 0, shown)
         self.assertIn("Type asked", shown)
-        self.assertIn("\r\x1b[K", shown)
+        self.assertRegex(shown, r"\r\x1b\[Kasked: running \[#+\.+\] \d+%, 1\.")
         self.assertIn("asked: done, 100%", shown)
         self.archive("unasked")
         code, shown = self.on_terminal("keyspace", "purge", "unasked", "--yes")

@@ -257,13 +257,14 @@ class Transfer(ClientTest):
         path = self.folder / "half.jsonl"
         path.write_text("before\n")
         head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        with ScriptedServer(head + b"5\r\n{}\n{}\r\n") as server:
+        answers = [http_answer(200, '{"borders":[],"keys":2}'), *[head + b"2\r\n{}\r\n"] * 5]
+        with ScriptedServer(*answers) as server:
             self.fails(1, "broke off", "raw", "export", "--server", server.url, "--file", path)
         self.assertEqual(path.read_text(), "before\n")
         self.assertEqual(list(self.folder.iterdir()), [path])
-        with ScriptedServer(head + b"5\r\n{}\n{}\r\n") as server:
+        with ScriptedServer(*answers) as server:
             done = self.fails(1, "broke off", "raw", "export", "--server", server.url)
-        self.assertEqual(done.out, "{}\n{}")
+        self.assertEqual(done.out, "")  # whole lines only
         self.fails(1, "No such file", "raw", "export", "--file", self.folder / "no" / "such")
         done = self.does("raw", "export", "--file", "/dev/null")
         self.assertIn("entries exported", done.out)

@@ -426,7 +426,8 @@ class ShortRetention(V1Test):
         self.assertEqual(self.api.get(path).json, {
             "keyspace_id": made["id"], "gc_safe_point": 0, "txn_safe_point": 0,
             "service_safe_points": [], "held_by": None, "waiting_bytes": 0, "waiting_notes": 0,
-            "more": False, "oldest_due_ms": None, "explanation": "nothing waits"})
+            "more": False, "oldest_due_ms": None, "paused": False, "collecting": None,
+            "explanation": "nothing waits"})
         hold = self.api.put(f"{GC}/service_safepoint/{made['id']}/backup-7",
                             {"safe_point": timestamp(time.time() - 60), "ttl": 3600}).json
         for key in ("a", "b"):

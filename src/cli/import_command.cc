@@ -1,16 +1,13 @@
-// `trellis raw export|import`: all entries of a keyspace as JSON lines, streamed.
+// `trellis raw import`: entries of a keyspace as JSON lines, streamed.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "cli/arguments.h"
 #include "cli/human.h"
 #include "cli/raw_command.h"
-#include "net/url.h"
 
 namespace trellis {
 namespace {
@@ -51,66 +48,6 @@ class TransferProgress {
   uint64_t bytes_ = 0;
   uint64_t entries_ = 0;
 };
-
-// --- export ---
-
-struct ExportArguments {
-  std::string prefix;
-  std::string file;
-  bool escaped = false;
-};
-
-Status export_to(ClientSession& session, const ExportArguments& arguments, StandardOutput& out,
-                 TransferProgress& progress) {
-  std::string target = raw_path(session, "/export");
-  if (!arguments.prefix.empty()) {
-    TRY_ASSIGN(const Bytes prefix, parse_bytes(arguments.prefix, arguments.escaped));
-    target += "?prefix=" + percent_encode(prefix);
-  }
-  TRY(session.api.call({.target = target, .receive = [&](const HttpAnswer&, ByteView piece) {
-                          progress.add(piece);
-                          return out.write(piece);
-                        }}));
-  return out.flush();
-}
-
-// Under another name until it is whole, so that half an export is never taken for one. What is no
-// regular file (a pipe, a device) is written as it is.
-Status export_to_file(ClientSession& session, const ExportArguments& arguments) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  const fs::file_status there = fs::status(arguments.file, failed);
-  const bool is_replaced = !fs::exists(there) || fs::is_regular_file(there);
-  const std::string path = is_replaced ? arguments.file + ".partial" : arguments.file;
-  TransferProgress progress(session, "exporting", std::nullopt);
-  {
-    TRY_ASSIGN(const StreamFile file, StreamFile::open_to_write(path));
-    StandardOutput out(file.descriptor(), path);
-    Status done = export_to(session, arguments, out, progress);
-    if (done && is_replaced) done = file.sync();
-    if (!done) {
-      if (is_replaced) fs::remove(path, failed);
-      return done;
-    }
-  }
-  if (is_replaced && std::rename(path.c_str(), arguments.file.c_str()) != 0)
-    return Error{Code::unavailable, fmt::format("{} could not be renamed to {}; it has all "
-                                                "entries",
-                                                path, arguments.file)};
-  progress.clear();
-  if (session.json)
-    return print_json(session, {{"exported", progress.entries()}, {"bytes", progress.bytes()}});
-  return session.out.write(
-      fmt::format("{} entries exported, {}\n", progress.entries(), human_bytes(progress.bytes())));
-}
-
-Status export_entries(ClientSession& session, const ExportArguments& arguments) {
-  if (!arguments.file.empty()) return export_to_file(session, arguments);
-  TransferProgress progress(session, "exporting", std::nullopt);
-  return export_to(session, arguments, session.out, progress);
-}
-
-// --- import ---
 
 constexpr size_t import_portion_bytes = 1024 * 1024;
 constexpr unsigned status_too_many_requests = 429;
@@ -194,22 +131,7 @@ Status import_entries(ClientSession& session, const std::string& path) {
 
 }  // namespace
 
-void add_transfer_commands(CLI::App& raw, ClientCommands& commands) {
-  auto arguments = std::make_shared<ExportArguments>();
-  CLI::App* export_command = commands.add_raw(
-      raw, "export", "Write all entries as JSON lines",
-      [arguments](ClientSession& session) { return export_entries(session, *arguments); });
-  add_text(*export_command, "--prefix", arguments->prefix, "KEY", "Only keys that begin so");
-  add_text(*export_command, "--file", arguments->file, "FILE",
-           "There (default standard output); it appears when it is whole");
-  add_escaped(*export_command, arguments->escaped);
-  export_command->footer(
-      "A line for each entry: {\"key\":\"a\",\"value\":\"1\",\"expires_at_ms\":n}; bytes that are "
-      "no text are in key_base64 and value_base64.\n"
-      "Examples:\n"
-      "  trellis raw export --keyspace shop --file shop.jsonl\n"
-      "  trellis raw export --prefix user/ | zstd > users.zst");
-
+void add_import_command(CLI::App& raw, ClientCommands& commands) {
   auto path = std::make_shared<std::string>();
   CLI::App* import_command =
       commands.add_raw(raw, "import", "Store entries from JSON lines, as export writes them",
