@@ -10,6 +10,7 @@
 
 #include "backup.pb.h"
 #include "backup/files.h"
+#include "backup/sense.h"
 #include "backup/stored_chunk.h"
 #include "codec/local_keys.h"
 #include "codec/store_values.h"
@@ -65,7 +66,7 @@ class UnitWalk {
       uint64_t bytes = 0;
       const auto visit = [&](ByteView key, ByteView value) {
         bytes += key.size() + value.size();
-        if (cutter_.add(key, value)) cut_.push_back(cutter_.take());
+        if (filter_.takes(key, value) && cutter_.add(key, value)) cut_.push_back(cutter_.take());
         return Visit::go_on;
       };
       TRY_ASSIGN(ScanPage page,
@@ -77,6 +78,7 @@ class UnitWalk {
       from = std::move(*page.resume);
     }
     TRY(repository_.sync_chunks());
+    filter_.tell();
     return std::move(result_);
   }
 
@@ -97,6 +99,7 @@ class UnitWalk {
   Repository& repository_;
   const Engine* const on_disk_with_;
   JobControl& control_;
+  SenseFilter filter_;
   ChunkCutter cutter_;
   std::vector<EntryChunk> cut_;
   UnitResult result_;

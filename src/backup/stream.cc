@@ -44,7 +44,7 @@ void BackupStreamWriter::append_chunk(Bytes& out, EntryChunk chunk) {
 Status BackupStreamWriter::read_page(Bytes& out) {
   std::vector<EntryChunk> cut;
   const auto visit = [&](ByteView key, ByteView value) {
-    if (cutter_.add(key, value)) cut.push_back(cutter_.take());
+    if (filter_.takes(key, value) && cutter_.add(key, value)) cut.push_back(cutter_.take());
     return Visit::go_on;
   };
   TRY_ASSIGN(ScanPage page, source_.copy->scan({.begin = from_,
@@ -73,6 +73,7 @@ Result<std::optional<Bytes>> BackupStreamWriter::next() {
   }
   while (out.empty() && interval_ < intervals_.size()) TRY(read_page(out));
   if (out.empty()) {
+    filter_.tell();
     append_frame(out, manifest_frame, encode_manifest(*manifest_));
     is_over_ = true;
   }

@@ -12,6 +12,7 @@
 #include "backup/chunk.h"
 #include "backup/manifest.h"
 #include "backup/repository.h"
+#include "backup/sense.h"
 #include "base/bytes.h"
 #include "base/result.h"
 
@@ -37,6 +38,7 @@ class BackupStreamWriter {
   std::vector<KeyInterval> intervals_;
   size_t interval_ = 0;
   Bytes from_;
+  SenseFilter filter_;
   ChunkCutter cutter_;
   bool is_over_ = false;
 };
