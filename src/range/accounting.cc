@@ -36,6 +36,7 @@ struct RangeAccounting::Entry {
   std::atomic<bool> has_news{false};
   std::atomic<bool> was_used{false};
   std::atomic<uint64_t> drift_bytes{0};
+  std::atomic<bool> is_exact{false};
   std::atomic<bool> gathers{false};
   mutable std::mutex mutex;
   double reads_per_s = 0;
@@ -80,8 +81,10 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> before,
   double writes = 0;
   uint64_t counted_ms = before.empty() ? 0 : ~0ull;
   uint64_t changed_us = 0;
+  bool is_exact = !before.empty() && after.size() == 1;
   for (const RangeDescriptor& range : before) {
     const auto at = by_start_.find(range.start);
+    is_exact = is_exact && at != by_start_.end() && at->second->is_exact;
     if (at == by_start_.end()) continue;
     const std::shared_ptr<Entry> kept = at->second;  // its mutex must outlive the lock
     const Entry& entry = *kept;
@@ -100,6 +103,7 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> before,
     auto entry = std::make_shared<Entry>(range, now_us);
     entry->bytes = bytes / parts;
     entry->keys = keys / parts;
+    entry->is_exact = is_exact;
     entry->reads_per_s = reads / static_cast<double>(parts);
     entry->writes_per_s = writes / static_cast<double>(parts);
     // What was counted apart is known of the whole, and a whole is as old as its parts; what was
@@ -115,12 +119,13 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> before,
 }
 
 void RangeAccounting::set_size(const RangeDescriptor& range, uint64_t bytes, uint64_t keys,
-                               uint64_t counted_ms) {
+                               uint64_t counted_ms, bool is_exact) {
   const auto entry = entry_of(range.id);
   if (!entry || entry->range != range) return;
   entry->bytes = static_cast<int64_t>(bytes);
   entry->keys = static_cast<int64_t>(keys);
   entry->drift_bytes = 0;
+  entry->is_exact = is_exact;
   entry->set_news(bytes + keys > 0);
   const std::lock_guard lock(entry->mutex);
   entry->counted_ms = counted_ms;
@@ -164,6 +169,7 @@ void RangeAccounting::sampled(std::span<const Bytes> reads, const WriteSet& writ
     if (!first_written) first_written = entry;
   }
   if (!first_written) return;
+  first_written->is_exact.store(false, std::memory_order_relaxed);
   first_written->bytes.fetch_add(bytes * weight_, std::memory_order_relaxed);
   first_written->drift_bytes.fetch_add(static_cast<uint64_t>(std::abs(bytes)) * weight_,
                                        std::memory_order_relaxed);
@@ -210,7 +216,8 @@ RangeFigures RangeAccounting::figures_of(const Entry& entry) {
           .busy_since_us = entry.busy_since_us,
           .uncuttable_us = entry.uncuttable_us,
           .was_used = entry.was_used,
-          .drift_bytes = entry.drift_bytes};
+          .drift_bytes = entry.drift_bytes,
+          .is_exact = entry.is_exact};
 }
 
 std::optional<RangeFigures> RangeAccounting::find(ByteView address) const {

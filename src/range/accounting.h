@@ -37,6 +37,7 @@ struct RangeFigures {
   uint64_t uncuttable_us = 0;  // found to be large, without a place to cut; 0: never
   bool was_used = false;       // it held something, or was asked for something, at some time
   uint64_t drift_bytes = 0;    // how much was added and removed, together, since it was counted
+  bool is_exact = false;       // bytes and keys are as counted; no sampled write was seen since
 };
 
 class RangeAccounting {
@@ -46,8 +47,10 @@ class RangeAccounting {
   // What is known of ranges before them goes; the new ones share it evenly, or get it together.
   void replace(std::span<const RangeDescriptor> before, std::span<const RangeDescriptor> after,
                uint64_t now_us);
-  // As counted, or as stored when the server stopped last. Nothing, if the range is another by now.
-  void set_size(const RangeDescriptor& range, uint64_t bytes, uint64_t keys, uint64_t counted_ms);
+  // As counted, or as stored when the server stopped last, which is not exact. Nothing, if the
+  // range is another by now.
+  void set_size(const RangeDescriptor& range, uint64_t bytes, uint64_t keys, uint64_t counted_ms,
+                bool is_exact = true);
   void set_uncuttable(RangeId range, uint64_t now_us);
 
   // Keys read and written by one transaction out of `weight`.

@@ -29,7 +29,8 @@ class RangeHome {
 
   // The range that holds the address.
   virtual Result<RangeDescriptor> find(ByteView address) = 0;
-  // All of them, by start. Holes and overlaps are shown as they are.
+  // All of them, by start. Holes and overlaps are shown as they are. Code::corrupt, after the last,
+  // if one cannot be read.
   virtual Status for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) = 0;
 
   // Code::conflict if the range is not what the caller knows any more: find it again.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/log.h"
 #include "codec/keyspace_keys.h"
@@ -114,10 +115,32 @@ Status RangeKeeper::load() {
     const ByteView bytes = value.bytes();
     if (bytes.size() != 25 || bytes[0] != stat_format) continue;  // it is counted again
     accounting_.set_size(figures.range, load_be(bytes.data() + 1, 8), load_be(bytes.data() + 9, 8),
-                         load_be(bytes.data() + 17, 8));
+                         load_be(bytes.data() + 17, 8), false);
   }
   accounting_.take_news();
   accounting_.tick(now_us, static_cast<double>(options_.range_load_max));
+  return {};
+}
+
+Status RangeKeeper::reload() {
+  const std::lock_guard lock(changing_);
+  std::map<Bytes, RangeDescriptor> made;
+  TRY(home_.for_each([&](const RangeDescriptor& range) {
+    made.emplace(range.start, range);
+    return Visit::go_on;
+  }));
+  std::vector<RangeDescriptor> before;
+  for (const RangeFigures& known : accounting_.figures({}, ~size_t{0})) {
+    const auto now = made.find(known.range.start);
+    if (now != made.end() && now->second == known.range)
+      made.erase(now);
+    else
+      before.push_back(known.range);
+  }
+  std::vector<RangeDescriptor> after;
+  for (auto& [start, range] : made) after.push_back(std::move(range));
+  accounting_.replace(before, after, clock_.monotonic_us());
+  for (const RangeDescriptor& range : after) options_.changed(range);
   return {};
 }
 

@@ -69,6 +69,8 @@ class RangeKeeper {
 
   // Fills the accounting. REQUIRES: called once, before everything else.
   Status load();
+  // The accounting follows ranges that were repaired behind its back.
+  Status reload();
 
   // A thread that ticks until stop.
   void start();
