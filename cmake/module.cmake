@@ -109,6 +109,7 @@ function(self_contained_headers name)
   endforeach()
   if(sources)
     add_library(${name}_headers OBJECT ${sources})
+    set_target_properties(${name}_headers PROPERTIES UNITY_BUILD OFF)
     see_modules(${name}_headers ${name} ${ARGN})
     target_link_libraries(${name}_headers PRIVATE ${name}
                           $<TARGET_PROPERTY:${name},LINK_LIBRARIES>)

@@ -41,6 +41,18 @@ std::string names_in(const Manifest& manifest) {
   return count == 0 ? "none" : names;
 }
 
+uint64_t bytes_in(const std::filesystem::path& folder) {
+  std::error_code failed;
+  uint64_t bytes = 0;
+  for (std::filesystem::recursive_directory_iterator at(folder, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    std::error_code gone;
+    const uint64_t size = at->is_regular_file(gone) ? at->file_size(gone) : 0;
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
 Status store_restore(const std::filesystem::path& folder, const RestorePlan& plan) {
   TRY(make_folders(folder));
   TRY(write_whole_file(folder / "restore", folder, encode_plan(plan)));
@@ -277,6 +289,7 @@ void Backups::run(Job& job) {
   if (canceled || status) clear_up(job);
   if (!status && !stopped && !canceled)
     log_warn("a backup job failed", {{"job", job.id}, {"error", status.error().message}});
+  if (!status && !stopped && !canceled) give_up_before(job);
   const std::lock_guard lock(mutex_);
   job.is_ending = false;
   job.finished_ms = keyspaces_.map().clock.unix_ms();
@@ -379,6 +392,32 @@ void Backups::clear_up(Job& job) {
   if (job.target && job.is_canceled)
     discard(abandon_restore(*job.target, restore_context(), restorer));
   if (job.restore.is_spool) discard(remove_tree(job.restore.repository));
+}
+
+std::filesystem::path Backups::copy_of(const Job& job) const {
+  return options_.work / job.create.id / "store";
+}
+
+// Backups that failed before this one did, which has a copy of the store that is newer.
+void Backups::give_up_before(const Job& job) {
+  std::error_code failed;
+  if (job.kind != JobKind::create || !std::filesystem::exists(copy_of(job), failed)) return;
+  std::vector<std::shared_ptr<Job>> older;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    for (const auto& other : jobs_) {
+      if (other.get() == &job || other->kind != JobKind::create ||
+          other->state != JobState::failed || other->create.created_ms > job.create.created_ms)
+        continue;
+      other->state = JobState::canceled;
+      older.push_back(other);
+    }
+  }
+  for (const auto& other : older) {
+    log_warn("a failed backup is given up, as a later one failed too", {{"job", other->id}});
+    clear_up(*other);
+  }
 }
 
 void Backups::forget_file(const Job& job) {
@@ -536,6 +575,7 @@ Result<Backups::Source> Backups::open_source(const std::string& keyspace) {
 
 JobStatus Backups::status_of(const Job& job) const {
   const bool is_create = job.kind == JobKind::create;
+  const bool keeps_copy = is_create && job.state == JobState::failed;
   return {.id = job.id,
           .kind = job.kind,
           .state = job.state,
@@ -548,6 +588,7 @@ JobStatus Backups::status_of(const Job& job) const {
           .entries = job.entries,
           .bytes = job.bytes,
           .added_bytes = job.added_bytes,
+          .copy_bytes = keeps_copy ? bytes_in(copy_of(job)) : 0,
           .damage = job.damage,
           .warnings = job.warnings,
           .error = job.error};

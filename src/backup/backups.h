@@ -1,7 +1,9 @@
 // The backups of a server: jobs that make, check and restore them, each in threads of its own.
 //
 // Jobs outlive the server: start() goes on with those that an earlier one left. A job that failed
-// keeps what it has; it is tried again with resume(), or given up with cancel().
+// keeps what it has; it is tried again with resume(), or given up with cancel(). What a backup
+// keeps is a copy of the store, whose room on the disk grows as the store changes: so only the
+// latest one that failed keeps it, and those before it are given up.
 #pragma once
 
 #include <filesystem>
@@ -48,6 +50,7 @@ struct JobStatus {
   uint64_t entries = 0;      // when it is done
   uint64_t bytes = 0;
   uint64_t added_bytes = 0;
+  uint64_t copy_bytes = 0;  // of the copy of the store that a failed backup keeps
   std::vector<std::string> damage = {};
   std::vector<std::string> warnings = {};  // of a backup that is made all the same
   std::optional<Error> error = {};         // if it failed
@@ -127,6 +130,8 @@ class Backups {
   Status run_verify_job(Job& job);
   void clear_up(Job& job);
   Status set_paused(Job& job, bool paused);  // REQUIRES: mutex_ is held
+  void give_up_before(const Job& job);
+  std::filesystem::path copy_of(const Job& job) const;
   JobStatus status_of(const Job& job) const;
   Result<std::shared_ptr<Job>> find(std::string_view id) const;
   void find_left_files(std::vector<std::shared_ptr<Job>>& left);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 
+#include "backup/sense.h"
 #include "codec/address.h"
 #include "codec/meta_keys.h"
 #include "range/embedded_home.h"
@@ -200,6 +201,10 @@ Result<uint64_t> UnitWalk::next(size_t bytes_max, std::vector<EntryChunk>& out) 
   uint64_t bytes = 0;
   const auto visit = [&](ByteView key, ByteView value) {
     bytes += key.size() + value.size();
+    if (!makes_sense(key, value)) {
+      left_out_++;
+      return Visit::go_on;
+    }
     const int side = side_of(key);
     if (side != side_ && !cutter_.empty()) out.push_back(cutter_.take());
     side_ = side;

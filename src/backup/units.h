@@ -44,7 +44,7 @@ Result<Units> cut_units(Engine& engine, UnitsRequest request);
 
 // For whoever finds that UnitWalk left something out.
 inline constexpr std::string_view left_out_warning =
-    "the store holds keys that no map has, which cannot be restored: they were left out";
+    "the store holds entries that no map has, which cannot be restored: they were left out";
 
 // Cuts what a unit holds of the scope into chunks, in the order of keys. A chunk is of one keyspace
 // if other units hold some of the keys between its first and its last, so that the keyspaces of any

@@ -237,6 +237,24 @@ Status restore_backup(ClientSession& session, const BackupArguments& arguments) 
 
 // --- lists ---
 
+// What failed, keeps room on the disk, and what to do about it.
+Status tell_kept_copies(ClientSession& session) {
+  TRY_ASSIGN(const ApiAnswer answer, session.api.ask({.target = "/v1/backups/jobs"}));
+  for (const json::value& value : array_at(answer.object, "jobs")) {
+    if (!value.is_object()) continue;
+    const json::object& job = value.get_object();
+    const uint64_t bytes = number_at(job, "copy_bytes").value_or(0);
+    if (bytes == 0) continue;
+    const std::string id = terminal_text(text_at(job, "id"));
+    TRY(print_line(session,
+                   fmt::format("{} failed ({}) and keeps a copy of the store, {}: `trellis backup "
+                               "resume {}` goes on, `trellis backup cancel {}` gives it up",
+                               id, terminal_line(text_at(object_at(job, "error"), "message")),
+                               human_bytes(bytes), id, id)));
+  }
+  return {};
+}
+
 Status list_backups(ClientSession& session, const BackupArguments& arguments) {
   TRY_ASSIGN(const std::string folder, absolute_folder(arguments.folder));
   TRY_ASSIGN(const ApiAnswer answer,
@@ -267,7 +285,8 @@ Status list_backups(ClientSession& session, const BackupArguments& arguments) {
                human_bytes(number_at(backup, "bytes").value_or(0)),
                human_bytes(number_at(backup, "added_bytes").value_or(0))});
   }
-  return session.out.write(table.take());
+  TRY(session.out.write(table.take()));
+  return tell_kept_copies(session);
 }
 
 Status list_jobs(ClientSession& session) {
@@ -275,7 +294,7 @@ Status list_jobs(ClientSession& session) {
   if (session.json) return print_line(session, answer.text);
   for (const json::value& job : array_at(answer.object, "jobs"))
     if (job.is_object()) TRY(print_line(session, progress_line(job.get_object())));
-  return {};
+  return tell_kept_copies(session);
 }
 
 Status change_job(ClientSession& session, const BackupArguments& arguments,

@@ -42,14 +42,19 @@ Table figures_table() {
                 {"WRITES/S", Align::right}});
 }
 
+// Before figures that are estimates.
+std::string_view about_mark(const json::object& range) {
+  const json::value* const exact = range.if_contains("exact");
+  return exact != nullptr && exact->is_bool() && exact->get_bool() ? "" : "~";
+}
+
 void add_range_row(Table& table, const json::object& range) {
-  const bool counted = number_at(range, "counted_at_ms").value_or(0) != 0;
-  const std::string about = counted ? "" : "?";  // nobody has counted it yet
+  const std::string about(about_mark(range));
   table.add({std::to_string(number_at(range, "id").value_or(0)), bound_at(range, "start_pretty"),
              bound_at(range, "end_pretty"),
              std::to_string(number_at(range, "generation").value_or(0)),
-             human_bytes(number_at(range, "bytes").value_or(0)) + about,
-             std::to_string(number_at(range, "keys").value_or(0)) + about,
+             about + human_bytes(number_at(range, "bytes").value_or(0)),
+             about + std::to_string(number_at(range, "keys").value_or(0)),
              rate_text(real_at(range, "reads_per_second")),
              rate_text(real_at(range, "writes_per_second"))});
 }
@@ -93,8 +98,9 @@ std::vector<std::pair<std::string, std::string>> range_lines(const json::object&
     lines.emplace_back("sticky until", time_and_age(now_ms, sticky_ms));
   if (!range.contains("bytes")) return lines;
   const uint64_t counted_ms = number_at(range, "counted_at_ms").value_or(0);
-  lines.emplace_back("bytes", human_bytes(number_at(range, "bytes").value_or(0)));
-  lines.emplace_back("keys", std::to_string(number_at(range, "keys").value_or(0)));
+  const std::string about(about_mark(range));
+  lines.emplace_back("bytes", about + human_bytes(number_at(range, "bytes").value_or(0)));
+  lines.emplace_back("keys", about + std::to_string(number_at(range, "keys").value_or(0)));
   lines.emplace_back("counted", counted_ms == 0 ? "never" : time_and_age(now_ms, counted_ms));
   lines.emplace_back("reads/s", rate_text(real_at(range, "reads_per_second")));
   lines.emplace_back("writes/s", rate_text(real_at(range, "writes_per_second")));
@@ -267,18 +273,26 @@ Status verify_ranges(ClientSession& session) {
   if (found == 0)
     return session.json ? Status() : print_line(session, counted + ": all is as it should be");
   return Error{Code::corrupt,
-               array_at(answer.object, "of_ranges").empty()
-                   ? counted + ": `trellis range rebuild` repairs the directory"
-                   : counted + ": the ranges themselves are damaged, which rebuild cannot repair"};
+               counted + (array_at(answer.object, "of_ranges").empty()
+                              ? ": `trellis range rebuild` repairs the directory"
+                              : ": the ranges themselves are damaged; `trellis range rebuild` puts "
+                                "them together again, and touches no data")};
 }
 
 Status rebuild_ranges(ClientSession& session) {
   TRY_ASSIGN(const ApiAnswer answer,
              session.api.ask({.method = HttpMethod::post, .target = "/v1/ranges/rebuild"}));
   if (session.json) return print_line(session, answer.text);
-  return print_line(session, fmt::format("{} records written, {} removed",
-                                         number_at(answer.object, "written").value_or(0),
-                                         number_at(answer.object, "removed").value_or(0)));
+  const auto number = [&](std::string_view name) {
+    return number_at(answer.object, name).value_or(0);
+  };
+  if (number("ranges_restored") + number("ranges_made") + number("ranges_removed") > 0)
+    TRY(print_line(session, fmt::format("ranges: {} restored from the directory, {} made where "
+                                        "nothing was known, {} damaged records removed",
+                                        number("ranges_restored"), number("ranges_made"),
+                                        number("ranges_removed"))));
+  return print_line(
+      session, fmt::format("{} records written, {} removed", number("written"), number("removed")));
 }
 
 std::string check_hex(const std::string& text) {
@@ -315,6 +329,7 @@ void add_range_looks(CLI::App& range, ClientCommands& commands,
   add_text(*list, "--from", arguments->from, "HEX", "Begin with the range that holds this address")
       ->check(check_hex);
   add_limit(*list, *arguments, "At most so many (default all)");
+  list->footer("~ stands before estimates; `trellis range recount` counts.");
   CLI::App* show = add_one(range, commands, arguments, "show", "One range, by its id", show_range);
   add_argument(*show, "ID", arguments->id, "Id of the range")
       ->required()
@@ -348,9 +363,12 @@ void add_range_changes(CLI::App& range, ClientCommands& commands,
                [](ClientSession& session) { return set_keeper(session, true); });
   commands.add(range, "resume", "Split and merge again as needed",
                [](ClientSession& session) { return set_keeper(session, false); });
-  commands.add(range, "verify", "Compare the directory with the ranges themselves", verify_ranges);
-  commands.add(range, "rebuild", "Write the directory again, from the ranges themselves",
-               rebuild_ranges);
+  commands.add(range, "verify", "Compare the directory with the ranges themselves", verify_ranges)
+      ->footer("Exits with 1 if something is wrong; `trellis range rebuild` repairs it.");
+  commands.add(range, "rebuild", "Repair ranges, and write their directory again", rebuild_ranges)
+      ->footer(
+          "Ranges that are damaged are taken from the directory; where nothing says which one\n"
+          "was there, a new range is made. Data is not touched.");
 }
 
 }  // namespace

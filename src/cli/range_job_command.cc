@@ -14,8 +14,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr uint64_t job_poll_us = 200'000;
-constexpr size_t bar_columns = 30;
+constexpr uint64_t range_job_poll_us = 200'000;
+constexpr size_t range_bar_columns = 30;
 
 struct JobArguments {
   unsigned threads = 2;
@@ -46,12 +46,21 @@ double done_part(const json::object& job) {
 }
 
 std::string job_text(const json::object& job) {
-  const auto filled = static_cast<size_t>(done_part(job) * bar_columns);
+  const auto filled = static_cast<size_t>(done_part(job) * range_bar_columns);
   return fmt::format("{} [{}{}] {} of {} ranges, {}, {}", text_at(job, "kind"),
-                     std::string(filled, '#'), std::string(bar_columns - filled, '.'),
+                     std::string(filled, '#'), std::string(range_bar_columns - filled, '.'),
                      number_at(job, "ranges_done").value_or(0),
                      number_at(job, "ranges_total").value_or(0),
                      human_bytes(number_at(job, "bytes_done").value_or(0)), text_at(job, "state"));
+}
+
+Status print_result(ClientSession& session, const json::object& job) {
+  return session.out.write(
+      name_value_lines({{"state", text_at(job, "state")},
+                        {"ranges", std::to_string(number_at(job, "ranges_done").value_or(0))},
+                        {"keys", std::to_string(number_at(job, "keys").value_or(0))},
+                        {"bytes", human_bytes(number_at(job, "bytes_done").value_or(0))},
+                        {"checksum", text_at(job, "checksum")}}));
 }
 
 Status finish_job(ClientSession& session, const ApiAnswer& answer) {
@@ -65,13 +74,13 @@ Status finish_job(ClientSession& session, const ApiAnswer& answer) {
                                terminal_line(text_at(value.get_object(), "what")))));
   if (const std::string error = text_at(job, "error"); !error.empty())
     return Error{Code::unavailable, "the job failed: " + error};
-  if (session.json) return {};
-  return session.out.write(
-      name_value_lines({{"state", text_at(job, "state")},
-                        {"ranges", std::to_string(number_at(job, "ranges_done").value_or(0))},
-                        {"keys", std::to_string(number_at(job, "keys").value_or(0))},
-                        {"bytes", human_bytes(number_at(job, "bytes_done").value_or(0))},
-                        {"checksum", text_at(job, "checksum")}}));
+  const size_t found = array_at(job, "findings").size();
+  if (!session.json) TRY(print_result(session, job));
+  if (found == 0) return {};
+  return Error{Code::corrupt,
+               fmt::format("{} ranges did not read the same: they are being written to, or the "
+                           "disk fails; run `trellis range check` again when they rest",
+                           found)};
 }
 
 Status run_job(ClientSession& session, const JobArguments& arguments, std::string_view kind) {
@@ -91,7 +100,7 @@ Status run_job(ClientSession& session, const JobArguments& arguments, std::strin
       fmt::format("/v1/ranges/jobs/{}", number_at(answer.object, "id").value_or(0));
   while (number_at(answer.object, "finished_at_ms").value_or(0) == 0) {
     line.show(job_text(answer.object));
-    session.clock.pause_us(job_poll_us);
+    session.clock.pause_us(range_job_poll_us);
     TRY_ASSIGN(answer, session.api.ask({.target = target}));
   }
   line.clear();
@@ -176,6 +185,7 @@ void add_range_job_commands(CLI::App& range, ClientCommands& commands) {
         ->check(CLI::Range(1, 16));
     add_speed(*command, *arguments);
     command->add_flag("--background", arguments->background, "Do not wait for its end");
+    command->footer("Exits with 1 if the job fails or finds something.");
   }
   const auto arguments = std::make_shared<JobArguments>();
   CLI::App* jobs =

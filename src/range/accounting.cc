@@ -46,6 +46,7 @@ struct RangeAccounting::Entry {
   std::atomic<bool> was_used{false};
   std::atomic<uint64_t> drift_bytes{0};
   std::atomic<uint64_t> drift_keys{0};
+  std::atomic<bool> is_exact{false};
   std::atomic<bool> gathers{false};
   mutable std::mutex mutex;
   double reads_per_s = 0;
@@ -121,7 +122,9 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> after, uint64_t n
   }
   Entry sum(after.front(), 0);
   uint64_t counted_ms = before.empty() ? 0 : ~0ull;
+  bool is_exact = !before.empty() && after.size() == 1;
   for (const auto& kept : before) {
+    is_exact = is_exact && kept->is_exact;
     const Entry& entry = *kept;
     const std::lock_guard entry_lock(entry.mutex);
     sum.bytes += entry.bytes;
@@ -141,6 +144,7 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> after, uint64_t n
   const size_t parts = after.size();
   for (size_t i = 0; i < parts; i++) {
     auto entry = std::make_shared<Entry>(after[i], now_us);
+    entry->is_exact = is_exact;
     entry->bytes = share_of<int64_t>(sum.bytes, parts, i);
     entry->keys = share_of<int64_t>(sum.keys, parts, i);
     entry->drift_bytes = share_of<uint64_t>(sum.drift_bytes, parts, i);
@@ -162,13 +166,14 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> after, uint64_t n
 }
 
 void RangeAccounting::set_size(const RangeDescriptor& range, uint64_t bytes, uint64_t keys,
-                               uint64_t counted_ms) {
+                               uint64_t counted_ms, bool is_exact) {
   const auto entry = entry_of(range.id);
   if (!entry || entry->range != range) return;
   entry->bytes = static_cast<int64_t>(bytes);
   entry->keys = static_cast<int64_t>(keys);
   entry->drift_bytes = 0;
   entry->drift_keys = 0;
+  entry->is_exact = is_exact;
   entry->set_news(bytes + keys > 0);
   const std::lock_guard lock(entry->mutex);
   entry->counted_ms = counted_ms;
@@ -212,6 +217,7 @@ void RangeAccounting::sampled(std::span<const Bytes> reads, const WriteSet& writ
     if (!first_written) first_written = entry;
   }
   if (!first_written) return;
+  first_written->is_exact.store(false, std::memory_order_relaxed);
   first_written->bytes.fetch_add(bytes * weight_, std::memory_order_relaxed);
   first_written->drift_bytes.fetch_add(static_cast<uint64_t>(std::abs(bytes)) * weight_,
                                        std::memory_order_relaxed);
@@ -260,7 +266,8 @@ RangeFigures RangeAccounting::figures_of(const Entry& entry) {
           .uncuttable_us = entry.uncuttable_us,
           .was_used = entry.was_used,
           .drift_bytes = entry.drift_bytes,
-          .drift_keys = entry.drift_keys};
+          .drift_keys = entry.drift_keys,
+          .is_exact = entry.is_exact};
 }
 
 std::optional<RangeFigures> RangeAccounting::find(ByteView address) const {

@@ -41,6 +41,7 @@ struct RangeFigures {
   // How much was added and removed, together, since it was counted.
   uint64_t drift_bytes = 0;
   uint64_t drift_keys = 0;
+  bool is_exact = false;  // bytes and keys are as counted; no sampled write was seen since
 };
 
 struct RangeTotals {
@@ -59,8 +60,10 @@ class RangeAccounting {
   // evenly, or one gets it together. Nothing, if a range in it is known to be newer.
   // REQUIRES: not empty, neighbours, by start
   void replace(std::span<const RangeDescriptor> after, uint64_t now_us);
-  // As counted, or as stored when the server stopped last. Nothing, if the range is another by now.
-  void set_size(const RangeDescriptor& range, uint64_t bytes, uint64_t keys, uint64_t counted_ms);
+  // As counted, or as stored when the server stopped last, which is not exact. Nothing, if the
+  // range is another by now.
+  void set_size(const RangeDescriptor& range, uint64_t bytes, uint64_t keys, uint64_t counted_ms,
+                bool is_exact = true);
   void set_uncuttable(RangeId range, uint64_t now_us);
 
   // Keys read and written by one transaction out of `weight`.

@@ -21,8 +21,8 @@ void fill_message(const RangeDescriptor& range, stored::RangeDescriptor& message
 Result<RangeDescriptor> descriptor_of(const stored::RangeDescriptor& message) {
   RangeDescriptor range{RangeId{message.id()}, message.start(), message.end(),
                         message.generation(),  message.home(),  message.sticky_until_ms()};
-  if (range.id.value == 0 || range.generation == 0 || range.start >= range.end ||
-      range.end > map_key_max)
+  if (range.id.value == 0 || range.generation == 0 || range.generation > generation_max ||
+      range.start >= range.end || range.end > map_key_max)
     return Error{Code::corrupt,
                  fmt::format("the stored descriptor of {} does not make sense", to_string(range))};
   return range;

@@ -31,9 +31,12 @@ struct RangeDescriptor {
 
 // The range that holds all of meta1, and at first everything.
 constexpr RangeId first_range_id{1};
+// So that there is always a higher one.
+constexpr uint64_t generation_max = uint64_t{1} << 62;
 
 Bytes encode_descriptor(const RangeDescriptor& range);
-// Code::corrupt also if its interval is empty, ends beyond the map, or it has no id or generation.
+// Code::corrupt also if its interval is empty, ends beyond the map, or it has no id, or a
+// generation that none reaches.
 Result<RangeDescriptor> decode_descriptor(ByteView bytes);
 
 // "range 7 [02, 0366) generation 3": for errors and logs.

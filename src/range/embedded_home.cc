@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "codec/local_keys.h"
 #include "range/address_walk.h"
 #include "range/directory.h"
+#include "range/repair.h"
 #include "range/split_place.h"
 
 namespace trellis {
@@ -15,7 +18,9 @@ namespace {
 // What is local to a key: descriptors, and what else may be recorded there.
 constexpr ByteView local_begin = "\x01k";
 constexpr ByteView local_end = "\x01l";
-constexpr ByteView descriptor_suffix = "rdsc";
+constexpr ByteView directory_begin = "\x02";
+constexpr ByteView directory_end = "\x04";
+constexpr size_t repair_commit_bytes = 1 << 20;
 
 Bytes descriptor_key(ByteView start) { return encode(RangeDescriptorKey{start}); }
 
@@ -55,6 +60,11 @@ Status EmbeddedHome::bootstrap() {
   TRY_ASSIGN(const ScanPage page,
              engine_.scan({.begin = local_begin, .end = local_end, .entries_max = 1}, stop));
   if (page.entries != 0) return {};  // also if it is damaged: nothing is put over it
+  // Ranges that were lost, as the directory is there, are not made up.
+  TRY_ASSIGN(
+      const ScanPage listed,
+      engine_.scan({.begin = directory_begin, .end = directory_end, .entries_max = 1}, stop));
+  if (listed.entries != 0) return {};
   const RangeDescriptor first = bootstrap_range();
   Commit commit;
   commit.expectations.push_back({.begin = descriptor_key(first.start), .end = {}, .seen = {}});
@@ -67,29 +77,51 @@ Status EmbeddedHome::bootstrap() {
   return replace(commit, {}, {&first, 1});
 }
 
-// What makes no sense is passed over, and told at the end.
-Status for_each_range_in(Engine& engine, FunctionRef<Visit(const RangeDescriptor&)> visit,
-                         ByteView start) {
+namespace {
+
+// Every record of a range from that start on, in order, read or not. Collected first: a visitor may
+// ask for more, and a scan lets nobody call the engine.
+template <class Visitor>
+Status for_each_record(Engine& engine, Visitor visit, ByteView start = {}) {
+  struct Record {
+    Bytes key;
+    Result<RangeDescriptor> range;
+  };
   Bytes begin = start.empty() ? Bytes(local_begin) : descriptor_key(start);
-  Status decoded;  // of the first that makes no sense
-  while (true) {
-    // Collected first: a visitor may ask for more, and a scan lets nobody call the engine.
-    std::vector<RangeDescriptor> ranges;
+  for (;;) {
+    std::vector<Record> records;
     const auto collect = [&](ByteView key, ByteView value) {
       auto range = descriptor_at(key, value);
-      if (!range && decoded) decoded = std::move(range).error();
-      if (range && *range) ranges.push_back(std::move(**range));
+      if (!range)
+        records.push_back({Bytes(key), std::move(range).error()});
+      else if (*range)
+        records.push_back({Bytes(key), std::move(**range)});
       return Visit::go_on;
     };
     constexpr size_t page_entries = 1'000;
     TRY_ASSIGN(
         ScanPage page,
         engine.scan({.begin = begin, .end = local_end, .entries_max = page_entries}, collect));
-    for (const RangeDescriptor& range : ranges)
-      if (visit(range) == Visit::stop) return {};
-    if (!page.resume) return decoded;
+    for (const Record& record : records)
+      if (visit(record.key, record.range) == Visit::stop) return {};
+    if (!page.resume) return {};
     begin = std::move(*page.resume);
   }
+}
+
+}  // namespace
+
+// What makes no sense is passed over, and told at the end.
+Status for_each_range_in(Engine& engine, FunctionRef<Visit(const RangeDescriptor&)> visit,
+                         ByteView start) {
+  Status damaged;
+  const auto see = [&](const Bytes&, const Result<RangeDescriptor>& range) {
+    if (range) return visit(*range);
+    if (damaged) damaged = range.error();
+    return Visit::go_on;
+  };
+  TRY(for_each_record(engine, see, start));
+  return damaged;
 }
 
 Status EmbeddedHome::for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) {
@@ -200,6 +232,104 @@ Result<RangeDescriptor> EmbeddedHome::merge(const RangeDescriptor& left,
   const RangeDescriptor before[] = {left, right};
   TRY(replace(commit, before, {&whole, 1}));
   return whole;
+}
+
+// --- damage ---
+
+struct EmbeddedHome::Records {
+  std::vector<RangeDescriptor> own;
+  std::vector<Bytes> damaged;  // keys
+  std::vector<RangeDescriptor> directory;
+  uint64_t generation_max = 0;
+};
+
+Result<EmbeddedHome::Records> EmbeddedHome::read_records() {
+  Records records;
+  const auto see = [&](std::vector<RangeDescriptor>& list, const RangeDescriptor& range) {
+    records.generation_max = std::max(records.generation_max, range.generation);
+    list.push_back(range);
+  };
+  TRY(for_each_record(engine_, [&](const Bytes& key, const Result<RangeDescriptor>& range) {
+    if (range)
+      see(records.own, *range);
+    else
+      records.damaged.push_back(key);
+    return Visit::go_on;
+  }));
+  Bytes begin(directory_begin);
+  for (;;) {
+    const auto visit = [&](ByteView key, ByteView value) {
+      const auto range = decode_descriptor(value);
+      const auto keys = range ? directory_keys(*range) : Result<std::vector<Bytes>>(range.error());
+      if (keys && std::ranges::find(*keys, key) != keys->end()) see(records.directory, *range);
+      return Visit::go_on;
+    };
+    TRY_ASSIGN(ScanPage page, engine_.scan({.begin = begin, .end = directory_end}, visit));
+    if (!page.resume) return records;
+    begin = std::move(*page.resume);
+  }
+}
+
+Status EmbeddedHome::name_new_ranges(std::vector<RangeDescriptor>& ranges, uint64_t generation) {
+  std::set<uint64_t> used;
+  for (const RangeDescriptor& range : ranges) used.insert(range.id.value);
+  for (RangeDescriptor& range : ranges) {
+    if (range.id.value != 0) continue;
+    range.generation = generation;
+    if (range.start.empty()) range.id = first_range_id;  // it holds meta1
+    while (!used.insert(range.id.value).second) {
+      TRY_ASSIGN(range.id, options_.next_id());
+    }
+  }
+  return {};
+}
+
+Result<EmbeddedHome::Repaired> EmbeddedHome::repair(uint64_t generation_seen) {
+  const std::lock_guard lock(changing_);
+  TRY_ASSIGN(const Records records, read_records());
+  std::vector<RangeDescriptor> ranges = tile_map(records.own, records.directory);
+  if (records.damaged.empty() && ranges == records.own) return Repaired{};
+
+  const uint64_t generation = std::max(records.generation_max, generation_seen) + 1;
+  TRY(name_new_ranges(ranges, generation));
+  std::map<Bytes, const RangeDescriptor*> before;
+  for (const RangeDescriptor& range : records.own) before[descriptor_key(range.start)] = &range;
+  for (const Bytes& key : records.damaged) before[key] = nullptr;
+  Repaired repaired;
+  Commit commit;
+  commit.durability = options_.durability;
+  // A part of it is less damage than before: the next repair goes on.
+  const auto commit_if_large = [&]() -> Status {
+    if (commit.writes.bytes() < repair_commit_bytes) return {};
+    TRY(trellis::commit(engine_, commit));
+    commit.writes.clear();
+    return {};
+  };
+  for (const RangeDescriptor& range : ranges) {
+    const auto known = before.find(descriptor_key(range.start));
+    const bool is_kept = known != before.end() && known->second && *known->second == range;
+    if (known != before.end()) before.erase(known);
+    if (is_kept) continue;
+    (range.generation == generation ? repaired.made : repaired.restored)++;
+    commit.writes.put(descriptor_key(range.start), encode_descriptor(range));
+    TRY(commit_if_large());
+  }
+  for (const auto& [key, range] : before) {
+    repaired.removed++;
+    commit.writes.remove(key);
+    TRY(commit_if_large());
+  }
+  TRY(log_.append(commit,
+                  {.sequence = 0,
+                   .time_ms = clock_.unix_ms(),
+                   .action = "repair",
+                   .reason = fmt::format("records of ranges were damaged: {} restored from the "
+                                         "directory, {} made anew, {} removed",
+                                         repaired.restored, repaired.made, repaired.removed),
+                   .left = ranges.front(),
+                   .right = {}}));
+  TRY(trellis::commit(engine_, commit));
+  return repaired;
 }
 
 Status EmbeddedHome::walk(const RangeDescriptor& range, ScanVisitor visit,

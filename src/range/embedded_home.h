@@ -40,15 +40,25 @@ class EmbeddedHome final : public RangeHome {
   Status walk(const RangeDescriptor& range, ScanVisitor visit,
               FunctionRef<Visit()> between) override;
 
-  // From the range that holds the address on.
-  Status for_each_from(ByteView address, FunctionRef<Visit(const RangeDescriptor&)> visit);
+  struct Repaired {
+    uint64_t restored = 0;  // ranges as the directory knows them
+    uint64_t made = 0;      // ranges where nobody knows any
+    uint64_t removed = 0;   // records that were damaged, or overlapped others
+  };
+  // Makes the ranges tile the map again, if they do not (range/repair.h). `generation_seen`: the
+  // highest that the caller knows of; a new range gets a higher one. The directory is left as it
+  // is.
+  Result<Repaired> repair(uint64_t generation_seen);
   const RangeLog& log() const { return log_; }
 
  private:
   EmbeddedHome(Engine& engine, Clock& clock, Options options)
       : engine_(engine), clock_(clock), options_(std::move(options)), log_(engine) {}
 
+  struct Records;
   Status bootstrap();
+  Result<Records> read_records();
+  Status name_new_ranges(std::vector<RangeDescriptor>& ranges, uint64_t generation);
   Status expect_descriptor(Commit& commit, const RangeDescriptor& range);
   Status replace(Commit& commit, std::span<const RangeDescriptor> before,
                  std::span<const RangeDescriptor> after);

@@ -1,5 +1,7 @@
 #include "range/embedded_ranges.h"
 
+#include <algorithm>
+
 #include "codec/meta_keys.h"
 #include "codec/system_keys.h"
 
@@ -63,14 +65,20 @@ void EmbeddedRanges::stop() {
   keeper_->stop();
 }
 
-Result<RebuildReport> EmbeddedRanges::rebuild() {
-  TRY_ASSIGN(const RebuildReport report, rebuild_directory(*home_, engine_));
+Result<EmbeddedRanges::Rebuilt> EmbeddedRanges::rebuild() {
+  uint64_t generation_seen = 0;
+  for (const RangeFigures& known : keeper_->accounting().figures({}, ~size_t{0}))
+    generation_seen = std::max(generation_seen, known.range.generation);
+  Rebuilt rebuilt;
+  TRY_ASSIGN(rebuilt.ranges, home_->repair(generation_seen));
+  TRY_ASSIGN(rebuilt.directory, rebuild_directory(*home_, engine_));
+  TRY(keeper_->reload());
   TRY(home_->for_each([&](const RangeDescriptor& range) {
     if (const RangeRef cached = cache_->get(range.start); cached && cached.descriptor() != range)
       discard(cache_->evict(cached, {&range, 1}));  // as it is now is what was asked for
     return Visit::go_on;
   }));
-  return report;
+  return rebuilt;
 }
 
 Result<LookupStep> EmbeddedRanges::step(std::string_view level, Bytes record, ByteView address) {

@@ -44,8 +44,12 @@ class EmbeddedRanges {
 
   // Whether the directory says what the ranges are.
   Result<VerifyReport> verify() { return verify_directory(*home_, engine_); }
-  // Makes it so, and forgets what is cached of it.
-  Result<RebuildReport> rebuild();
+  struct Rebuilt {
+    EmbeddedHome::Repaired ranges;
+    RebuildReport directory;
+  };
+  // Makes it so, after the ranges tile the map, and forgets what is cached of it.
+  Result<Rebuilt> rebuild();
 
   // The way to the range of an address, which is the last step's.
   Result<std::vector<LookupStep>> lookup(ByteView address);

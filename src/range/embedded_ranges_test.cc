@@ -117,7 +117,7 @@ TEST(EmbeddedRanges, WhatTheDirectoryLostIsNotMadeUp) {
   const auto lost = opened.ranges->lookup("r-key");
   ASSERT_FALSE(lost.has_value());
   EXPECT_EQ(lost.error().code, Code::corrupt);
-  EXPECT_EQ(opened.ranges->rebuild()->written, 1u);
+  EXPECT_EQ(opened.ranges->rebuild()->directory.written, 1u);
   EXPECT_TRUE(opened.ranges->lookup("r-key").has_value());
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/log.h"
@@ -126,10 +127,32 @@ Status RangeKeeper::load() {
   for (const RangeDescriptor& range : ranges) {
     TRY_ASSIGN(const auto size, load_stored_size(engine_, range));
     if (!size) continue;  // it is counted again
-    accounting_.set_size(range, size->bytes, size->keys, size->counted_ms);
+    accounting_.set_size(range, size->bytes, size->keys, size->counted_ms, false);
   }
   discard(accounting_.take_news([](std::span<const RangeFigures>) { return Status(); }));
   accounting_.tick(clock_.monotonic_us(), static_cast<double>(options_.range_load_max));
+  return {};
+}
+
+Status RangeKeeper::reload() {
+  const std::lock_guard lock(changing_);
+  std::map<Bytes, RangeDescriptor> known;
+  for (RangeFigures& figures : accounting_.figures({}, ~size_t{0}))
+    known.emplace(figures.range.start, std::move(figures.range));
+  std::vector<RangeDescriptor> run;  // neighbours that are new
+  const auto replace = [&] {
+    if (!run.empty()) accounting_.replace(run, clock_.monotonic_us());
+    for (const RangeDescriptor& range : run) options_.changed(range);
+    run.clear();
+  };
+  TRY(home_.for_each([&](const RangeDescriptor& range) {
+    const auto before = known.find(range.start);
+    const bool is_new = before == known.end() || before->second != range;
+    if (!is_new || (!run.empty() && run.back().end != range.start)) replace();
+    if (is_new) run.push_back(range);
+    return Visit::go_on;
+  }));
+  replace();
   return {};
 }
 

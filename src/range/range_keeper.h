@@ -86,6 +86,8 @@ class RangeKeeper {
 
   // Fills the accounting. REQUIRES: called once, before everything else.
   Status load();
+  // The accounting follows ranges that were repaired behind its back.
+  Status reload();
 
   // Threads that tick and count until stop.
   void start();

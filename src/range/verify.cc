@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <unordered_set>
 
 #include "codec/meta_keys.h"
 #include "range/descriptor.h"
@@ -37,8 +38,12 @@ Result<HomeRanges> read_ranges(RangeHome& home) {
   const auto find = [&](FindingKind kind, std::string text) {
     out.findings.push_back({kind, std::move(text)});
   };
-  TRY(home.for_each([&](const RangeDescriptor& range) {
+  std::unordered_set<uint64_t> ids;
+  const Status listed = home.for_each([&](const RangeDescriptor& range) {
     out.count++;
+    if (!ids.insert(range.id.value).second)
+      find(FindingKind::same_id,
+           fmt::format("{} has the id of one that lies before it", to_string(range)));
     if (range.start > end)
       find(FindingKind::hole,
            fmt::format("no range holds [{}, {})", to_hex(end), to_hex(range.start)));
@@ -53,7 +58,9 @@ Result<HomeRanges> read_ranges(RangeHome& home) {
     }
     for (const Bytes& key : *keys) out.expected.insert_or_assign(key, range);
     return Visit::go_on;
-  }));
+  });
+  if (!listed && listed.error().code != Code::corrupt) return listed.error();
+  if (!listed) find(FindingKind::bad_range, listed.error().message);
   if (end != map_key_max)
     find(FindingKind::hole,
          fmt::format("no range holds [{}, {})", to_hex(end), to_hex(map_key_max)));
@@ -183,9 +190,10 @@ Status repair(Engine& engine, const ExpectedRecords& expected, std::span<const E
 }  // namespace
 
 std::string_view to_string(RangeFinding::Kind kind) {
-  constexpr std::string_view names[] = {"hole",        "overlap",          "bad border",
-                                        "lost record", "wrong generation", "wrong bounds",
-                                        "wrong range", "stray record",     "bad record"};
+  constexpr std::string_view names[] = {
+      "hole",        "overlap",      "bad border",       "bad range",
+      "same id",     "lost record",  "wrong generation", "wrong bounds",
+      "wrong range", "stray record", "bad record"};
   return names[static_cast<size_t>(kind)];
 }
 

@@ -2,7 +2,7 @@
 //
 // The ranges themselves (range_home.h) are the authority; the directory is an index of them. Where
 // the ranges do not tile the map nothing can be concluded from them: that is told, and not
-// repaired.
+// repaired here. A home that can (EmbeddedHome::repair) does it before.
 //
 // Memory: one descriptor per range. Threads: any. Blocking: reads all of the directory.
 #pragma once
@@ -25,6 +25,8 @@ struct RangeFinding {
     hole,
     overlap,
     bad_border,  // where no range may begin or end
+    bad_range,   // it cannot be read
+    same_id,     // as another one
     // Of the directory.
     lost_record,
     wrong_generation,
@@ -44,8 +46,8 @@ std::string_view to_string(RangeFinding::Kind kind);
 struct VerifyReport {
   uint64_t ranges = 0;
   uint64_t records = 0;
-  std::vector<RangeFinding> of_ranges;     // rebuild does not help
-  std::vector<RangeFinding> of_directory;  // rebuild does
+  std::vector<RangeFinding> of_ranges;
+  std::vector<RangeFinding> of_directory;
 
   bool clean() const { return of_ranges.empty() && of_directory.empty(); }
 };

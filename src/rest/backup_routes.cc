@@ -38,6 +38,7 @@ json::object job_json(const JobStatus& job) {
     out["bytes"] = job.bytes;
     if (job.kind == JobKind::create) out["added_bytes"] = job.added_bytes;
   }
+  if (job.copy_bytes != 0) out["copy_bytes"] = job.copy_bytes;
   if (!job.damage.empty()) out["damage"] = json::array(job.damage.begin(), job.damage.end());
   if (!job.warnings.empty())
     out["warnings"] = json::array(job.warnings.begin(), job.warnings.end());

@@ -1,4 +1,6 @@
 // Ranges, for the server's admin: where keys live, what that costs, and jobs over all of them.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codec/address.h"
@@ -55,6 +57,7 @@ json::object figures_json(const RangeFigures& figures) {
   object["reads_per_second"] = one_digit(figures.reads_per_s);
   object["writes_per_second"] = one_digit(figures.writes_per_s);
   object["counted_at_ms"] = figures.counted_ms;
+  object["exact"] = figures.is_exact;
   return object;
 }
 
@@ -64,13 +67,25 @@ json::array all_figures_json(const std::vector<RangeFigures>& all) {
   return out;
 }
 
+// Which ranges there are where somebody looked for one.
+std::string ranges_around(const RestContext& context, ByteView address) {
+  const std::vector<RangeFigures> here = context.ranges.keeper().accounting().figures(address, 2);
+  std::string text;
+  for (const RangeFigures& figures : here)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(figures.range));
+  return text;
+}
+
 // The address of a stored key that was given in hex.
-Result<Bytes> address_of_text(std::string_view text) {
+Result<Bytes> address_of_text(const RestContext& context, std::string_view text) {
   auto key = from_hex(text);
   if (!key) return bad_query("key: " + key.error().message);
   Bytes address;
   if (const Status status = append_address(address, *key); !status)
-    return bad_query("key has no address: " + status.error().message);
+    return bad_query(
+        fmt::format("key has no address, as it is no whole key: {}. The ranges there "
+                    "are {}: give a key that one of them holds, or its start",
+                    status.error().message, ranges_around(context, *key)));
   return address;
 }
 
@@ -150,7 +165,7 @@ Result<HttpResponse> lookup_range(const RestContext& context, const HttpRequest&
   TRY(check_query(request, {"key"}));
   TRY_ASSIGN(const auto text, query_text(request, "key"));
   if (!text) return bad_query("key is missing: a stored key, in hex");
-  TRY_ASSIGN(const Bytes address, address_of_text(*text));
+  TRY_ASSIGN(const Bytes address, address_of_text(context, *text));
   TRY_ASSIGN(const std::vector<LookupStep> steps, context.ranges.lookup(address));
   json::array path;
   for (const LookupStep& step : steps) path.push_back(step_json(step));
@@ -214,13 +229,14 @@ struct ByHand {
   uint64_t sticky_s = by_hand_sticky_s;
 };
 
-Result<ByHand> read_by_hand(const HttpRequest& request, bool with_sticky) {
+Result<ByHand> read_by_hand(const RestContext& context, const HttpRequest& request,
+                            bool with_sticky) {
   TRY_ASSIGN(const json::value body, parse_json(request.body));
   TRY_ASSIGN(JsonMembers members, JsonMembers::of(body, "the body"));
   TRY_ASSIGN(const auto key, members.text("key"));
   if (!key) return bad_body("key is missing: a stored key, in hex");
   ByHand by_hand;
-  TRY_ASSIGN(by_hand.address, address_of_text(*key));
+  TRY_ASSIGN(by_hand.address, address_of_text(context, *key));
   if (with_sticky) {
     TRY_ASSIGN(const auto sticky_s, members.number("sticky_s"));
     constexpr uint64_t sticky_s_max = 36'500ull * 24 * 3600;
@@ -234,7 +250,7 @@ Result<ByHand> read_by_hand(const HttpRequest& request, bool with_sticky) {
 Result<HttpResponse> split_range(const RestContext& context, const HttpRequest& request) {
   TRY_ASSIGN(const Caller caller, identify_server_admin(context, request));
   TRY(check_query(request, {}));
-  TRY_ASSIGN(const ByHand by_hand, read_by_hand(request, true));
+  TRY_ASSIGN(const ByHand by_hand, read_by_hand(context, request, true));
   TRY_ASSIGN(const auto parts,
              context.ranges.keeper().split(by_hand.address,
                                            context.clock.unix_ms() + by_hand.sticky_s * 1'000,
@@ -246,7 +262,7 @@ Result<HttpResponse> split_range(const RestContext& context, const HttpRequest& 
 Result<HttpResponse> merge_range(const RestContext& context, const HttpRequest& request) {
   TRY_ASSIGN(const Caller caller, identify_server_admin(context, request));
   TRY(check_query(request, {}));
-  TRY_ASSIGN(const ByHand by_hand, read_by_hand(request, false));
+  TRY_ASSIGN(const ByHand by_hand, read_by_hand(context, request, false));
   TRY_ASSIGN(const RangeDescriptor whole,
              context.ranges.keeper().merge(by_hand.address, "by hand: " + caller.name));
   return json_answer(range_json(whole));
@@ -290,8 +306,12 @@ Result<HttpResponse> verify_ranges(const RestContext& context, const HttpRequest
 Result<HttpResponse> rebuild_ranges(const RestContext& context, const HttpRequest& request) {
   TRY(identify_server_admin(context, request));
   TRY(check_query(request, {}));
-  TRY_ASSIGN(const RebuildReport report, context.ranges.rebuild());
-  return json_answer(json::object{{"written", report.written}, {"removed", report.removed}});
+  TRY_ASSIGN(const EmbeddedRanges::Rebuilt rebuilt, context.ranges.rebuild());
+  return json_answer(json::object{{"written", rebuilt.directory.written},
+                                  {"removed", rebuilt.directory.removed},
+                                  {"ranges_restored", rebuilt.ranges.restored},
+                                  {"ranges_made", rebuilt.ranges.made},
+                                  {"ranges_removed", rebuilt.ranges.removed}});
 }
 
 // --- jobs ---

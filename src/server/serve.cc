@@ -337,6 +337,7 @@ class Service {
     gc_->on_due([this] { collector_->wake(); });
     if (store_.rocksdb != nullptr) TRY(watch_engine(metrics_, *store_.rocksdb));
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
+    TRY(watch_backups(metrics_, *backups_));
     TRY(open_ranges(settings));
     context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *backups_,
                                  metrics_, clock_, *ranges_, rest});

@@ -60,6 +60,18 @@ Status watch_tenants(Registry& metrics, const Keyspaces& keyspaces, const Collec
         of(&T::purged_bytes)}});
 }
 
+Status watch_backups(Registry& metrics, const Backups& backups) {
+  return watch_all(
+      metrics,
+      {{"trellis_backup_kept_copy_bytes",
+        "Of the copy of the store that a failed backup keeps until it is resumed or canceled.",
+        [&backups] {
+          uint64_t bytes = 0;
+          for (const JobStatus& job : backups.jobs()) bytes += job.copy_bytes;
+          return static_cast<double>(bytes);
+        }}});
+}
+
 Status watch_ranges(Registry& metrics, EmbeddedRanges& ranges) {
   const auto of = [&ranges](auto member) {
     return [&ranges, member] { return static_cast<double>(ranges.cache().figures().*member); };

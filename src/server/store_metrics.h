@@ -1,6 +1,7 @@
 // What the store and its background work say of themselves, for /metrics.
 #pragma once
 
+#include "backup/backups.h"
 #include "base/metrics.h"
 #include "range/embedded_ranges.h"
 #include "rocksdb_engine/rocksdb_engine.h"
@@ -12,6 +13,7 @@ namespace trellis {
 // Everything must outlive the registry.
 Status watch_engine(Registry& metrics, const RocksdbEngine& engine);
 Status watch_tenants(Registry& metrics, const Keyspaces& keyspaces, const Collector& collector);
+Status watch_backups(Registry& metrics, const Backups& backups);
 Status watch_ranges(Registry& metrics, EmbeddedRanges& ranges);
 
 }  // namespace trellis

@@ -401,7 +401,6 @@ TEST_F(BackupJobsTest, WhatNoStoreHoldsIsRefused) {
     return key + Bytes(rest);
   };
   const std::pair<Bytes, Bytes> bad[] = {
-      {owned('x', "?nonsense"), "v"},            // no such model
       {owned('x', "kdb\x01\x01"), "no number"},  // a counter
       {owned('x', "dm"), "v"},                   // cut short
       {"\x01siden", "another store"},
@@ -423,6 +422,11 @@ TEST_F(BackupJobsTest, WhatNoStoreHoldsIsRefused) {
   };
   const std::pair<Bytes, Bytes> good{owned('r', "key"), "v"};
   EXPECT_EQ(restore_of({good}).state, JobState::done);
+  const std::pair<Bytes, Bytes> of_a_later_model{owned('x', "?new"),
+                                                 "v"};  // but its owner is clear
+  const JobStatus carried = restore_of({good, of_a_later_model});
+  EXPECT_EQ(carried.state, JobState::done);
+  EXPECT_EQ(entries_of(carried.keyspace).at("x?new"), "v");
   for (const auto& entry : bad) {
     SCOPED_TRACE(to_hex(entry.first));
     const JobStatus job = restore_of({good, entry});
@@ -430,6 +434,56 @@ TEST_F(BackupJobsTest, WhatNoStoreHoldsIsRefused) {
     EXPECT_EQ(job.error->reason, "backup_damaged") << job.error->message;
     EXPECT_CODE(keyspaces_->load(job.keyspace), Code::not_found);
   }
+}
+
+// What a store has come to hold by damage does not keep the rest from being restored.
+TEST_F(BackupJobsTest, WhatMakesNoSenseIsLeftOut) {
+  Random random(23);
+  const KeyspaceId a = make("a");
+  fill("a", random, 50);
+  const Entries entries = entries_of("a");
+  const auto owned = [&](ByteView rest) {
+    Bytes key = "x";
+    append_be24(key, a.value);
+    return key + Bytes(rest);
+  };
+  Commit damage;
+  for (const ByteView rest : {ByteView("dm"), ByteView("g"), ByteView("gnote")})
+    damage.writes.put(owned(rest), "v");
+  damage.writes.put("x", "v");
+  damage.writes.put("q", "v");
+  ASSERT_OK(commit(*engine_, damage));
+  for (const char* const of : {"a", ""}) {
+    const JobStatus made = create(of);
+    ASSERT_EQ(made.state, JobState::done) << made.error->message;
+    const std::string name = std::string("restored") + of;
+    ASSERT_EQ(restore(name, made.backup, "a").state, JobState::done);
+    EXPECT_TRUE(entries_of(name) == entries);
+  }
+}
+
+TEST_F(BackupJobsTest, OnlyTheLatestThatFailedKeepsACopyOfTheStore) {
+  Random random(24);
+  make("a");
+  fill("a", random, 50);
+  std::atomic<bool> fails{true};
+  open([&](std::string_view point) -> Status {
+    if (!fails || point != "copied") return {};
+    return Error{Code::unavailable, "no luck"};
+  });
+  const JobStatus first = create("a");
+  ASSERT_EQ(first.state, JobState::failed);
+  EXPECT_GT(first.copy_bytes, 0U);
+  clock_.advance_ms(1'000);
+  const JobStatus second = create("a");
+  ASSERT_EQ(second.state, JobState::failed);
+  EXPECT_GT(second.copy_bytes, 0U);
+  EXPECT_EQ(backups_->job(first.id)->state, JobState::canceled);
+  EXPECT_EQ(backups_->job(first.id)->copy_bytes, 0U);
+  EXPECT_CODE(backups_->resume(first.id), Code::conflict);
+  fails = false;
+  EXPECT_EQ(wait(backups_->resume(second.id)).state, JobState::done);
+  EXPECT_EQ(work_left(), 0U);
 }
 
 TEST_F(BackupJobsTest, OtherFoldersAreRefused) {

@@ -144,6 +144,10 @@ class ByHand(RangesTest):
         for key in ("01", "0203", "03ffff", "ffff"):
             self.fails(1, "", "range", "split", key)
         self.fails(1, "has no address", "range", "split", "7800000064")
+        # What is no whole key says which ranges are there.
+        for change in ("split", "merge"):
+            said = self.fails(1, "no whole key", "range", change, "7800000064").err
+            self.assertRegex(said, r"range \d+ \[[0-9a-f]*, [0-9a-f]+\)")
         self.fails(2, "it is not hex", "range", "split", "zz")
         self.tile()
 
@@ -173,6 +177,12 @@ class ByHand(RangesTest):
             self.fails(2, "number", "range", "show", wrong)
         shown = self.does("range", "show", right["id"]).out
         self.assertIn(str(right["id"]), shown)
+        # A share of what was cut is no count.
+        self.assertFalse(right["exact"])
+        self.assertRegex(shown, r"keys +~\d")
+        self.does("range", "recount")
+        self.assertTrue(self.does("range", "show", right["id"], "--json").json["exact"])
+        self.assertRegex(self.does("range", "show", right["id"]).out, r"keys +\d")
         self.load(500)
         hot = eventually(
             lambda: self.does("range", "hot", "--limit", 1, "--json").json["ranges"][0]
@@ -245,6 +255,32 @@ class Damage(TrellisTest):
             self.assertEqual(self.command(server, "range", "verify")[0], 0)
             code, text = self.command(server, "key", "explain", raw_key("a"))
             self.assertEqual(code, 0, text)
+            self.assertEqual(server.stop()[0], 0)
+
+    def test_a_lost_range_is_found_and_restored(self):
+        data = self.folder / "data"
+        key = raw_key("m")
+        with Server("--data", data) as server:
+            self.assertEqual(self.command(server, "range", "pause")[0], 0)
+            self.assertEqual(self.command(server, "range", "split", key, "--sticky", "1d")[0], 0)
+            before = self.command(server, "range", "lookup", key)[1]
+            self.assertEqual(server.stop()[0], 0)
+        escaped = "".join(f"\\x{byte:02x}" for byte in bytes.fromhex(key))
+        code, out, err = trellis("key", "encode", "local.range_descriptor", f"key={escaped}")
+        self.assertEqual(code, 0, err)
+        subprocess.run([EDIT_STORE, data, out.split()[0]], check=True)
+        with Server("--data", data) as server:
+            self.assertEqual(self.command(server, "range", "pause")[0], 0)
+            code, text = self.command(server, "range", "verify")
+            self.assertEqual(code, 1, text)
+            self.assertIn("hole", text)
+            self.assertEqual(self.command(server, "range", "lookup", key)[0], 1)
+            code, text = self.command(server, "range", "rebuild")
+            self.assertEqual(code, 0, text)
+            self.assertIn("1 restored from the directory", text)
+            self.assertEqual(self.command(server, "range", "verify")[0], 0)
+            after = self.command(server, "range", "lookup", key)[1]
+            self.assertEqual(after.split("bytes")[0], before.split("bytes")[0])
             self.assertEqual(server.stop()[0], 0)
 
     def test_sizes_are_known_after_a_restart(self):
