@@ -79,15 +79,15 @@ Status EmbeddedHome::bootstrap() {
 
 namespace {
 
-// Every record of a range from that start on, in order, read or not. Collected first: a visitor may
+// Every record of a range, in order, read or not. Collected first: a visitor may
 // ask for more, and a scan lets nobody call the engine.
 template <class Visitor>
-Status for_each_record(Engine& engine, Visitor visit, ByteView start = {}) {
+Status for_each_record(Engine& engine, Visitor visit) {
   struct Record {
     Bytes key;
     Result<RangeDescriptor> range;
   };
-  Bytes begin = start.empty() ? Bytes(local_begin) : descriptor_key(start);
+  Bytes begin(local_begin);
   for (;;) {
     std::vector<Record> records;
     const auto collect = [&](ByteView key, ByteView value) {
@@ -112,27 +112,19 @@ Status for_each_record(Engine& engine, Visitor visit, ByteView start = {}) {
 }  // namespace
 
 // What makes no sense is passed over, and told at the end.
-Status for_each_range_in(Engine& engine, FunctionRef<Visit(const RangeDescriptor&)> visit,
-                         ByteView start) {
+Status for_each_range_in(Engine& engine, FunctionRef<Visit(const RangeDescriptor&)> visit) {
   Status damaged;
   const auto see = [&](const Bytes&, const Result<RangeDescriptor>& range) {
     if (range) return visit(*range);
     if (damaged) damaged = range.error();
     return Visit::go_on;
   };
-  TRY(for_each_record(engine, see, start));
+  TRY(for_each_record(engine, see));
   return damaged;
 }
 
 Status EmbeddedHome::for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) {
   return for_each_range_in(engine_, visit);
-}
-
-Status EmbeddedHome::for_each_from(ByteView address,
-                                   FunctionRef<Visit(const RangeDescriptor&)> visit) {
-  if (address.empty()) return for_each(visit);
-  TRY_ASSIGN(const RangeDescriptor first, find(address));
-  return for_each_range_in(engine_, visit, first.start);
 }
 
 Result<RangeDescriptor> EmbeddedHome::find(ByteView address) {

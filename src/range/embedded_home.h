@@ -18,10 +18,9 @@
 
 namespace trellis {
 
-// The ranges of a store that nobody changes, by start, from the one that starts there on. Holes and
-// overlaps are shown as they are; Code::corrupt at a record that cannot be read.
-Status for_each_range_in(Engine& engine, FunctionRef<Visit(const RangeDescriptor&)> visit,
-                         ByteView start = {});
+// The ranges of a store that nobody changes, by start. Holes and overlaps are shown as they are;
+// Code::corrupt, after the last, if a record cannot be read.
+Status for_each_range_in(Engine& engine, FunctionRef<Visit(const RangeDescriptor&)> visit);
 
 class EmbeddedHome final : public RangeHome {
  public:

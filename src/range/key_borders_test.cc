@@ -25,7 +25,7 @@ void cut(RangeAccounting& accounting, std::vector<std::pair<Bytes, uint64_t>> st
     range.end = i + 1 < starts.size() ? starts[i + 1].first : Bytes("\xff\xff");
     ranges.push_back(range);
   }
-  accounting.replace({}, ranges, 1);
+  accounting.replace(ranges, 1);
   for (size_t i = 0; i < starts.size(); i++) accounting.set_size(ranges[i], starts[i].second, 1, 1);
 }
 
