@@ -22,8 +22,10 @@ class Home : public testing::Test {
   FakeObjectStore store_;
   RangeIdCounter ids_{store_};
   std::vector<std::string> events_;
+  FakeClock clock_{0};
   ClusterHome home_{
       store_,
+      clock_,
       [this] { return ids_.next(); },
       {.page_entries = 3},
       [this](const RangeEvent& event) { events_.push_back(event.action + " " + event.reason); }};

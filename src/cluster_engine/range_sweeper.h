@@ -20,7 +20,7 @@ class RangeSweeper {
 
  private:
   ObjectStore& store_;
-  std::map<RangeId, RangeHeader> met_;  // in the sweep before, neither live nor new
+  std::map<RangeId, Bytes> met_;  // in the sweep before, neither live nor new: their progress
 };
 
 }  // namespace trellis
