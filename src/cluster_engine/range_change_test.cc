@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cluster_engine/range_audit.h"
 #include "cluster_engine/range_lookup.h"
 #include "cluster_engine/range_sweeper.h"
@@ -127,6 +129,76 @@ TEST_F(RangeChange, ADamagedRangeDoesNotKeepOthersFromBeingSwept) {
   EXPECT_CODE(sweeper.sweep(), Code::corrupt);
   EXPECT_CODE(sweeper.sweep(), Code::corrupt);
   EXPECT_EQ(read_header(store_, "look", RangeId{3})->state, RangeState::live);
+}
+
+// Passes everything on, and remembers the largest answer and operation.
+class Measured final : public ObjectStore {
+ public:
+  explicit Measured(ObjectStore& inner) : inner_(inner) {}
+  int read(FaultPoint point, ByteView object, const ReadOperation& operation,
+           ReadAnswer& answer) override {
+    const int status = inner_.read(point, object, operation, answer);
+    size_t bytes = 0;
+    for (const auto& [key, value] : answer.omap) bytes += key.size() + value.size();
+    for (const OmapPage& page : answer.pages)
+      for (const auto& [key, value] : page.entries) bytes += key.size() + value.size();
+    read_bytes_max = std::max(read_bytes_max, bytes);
+    return status;
+  }
+  int write(FaultPoint point, ByteView object, const WriteOperation& operation) override {
+    changes_max = std::max(changes_max, operation.changes.size());
+    return inner_.write(point, object, operation);
+  }
+  void write_many(std::span<const ObjectWrite> writes, std::span<int> answers) override {
+    inner_.write_many(writes, answers);
+  }
+  int list(ByteView prefix, FunctionRef<void(ByteView object)> visit) override {
+    return inner_.list(prefix, visit);
+  }
+  size_t read_bytes_max = 0;
+  size_t changes_max = 0;
+
+ private:
+  ObjectStore& inner_;
+};
+
+// Far more keys than a range is to have (50,000): who has let it grow so far can still split it.
+TEST(LargeRange, IsSplitAndMergedInPages) {
+  FakeObjectStore store;
+  ASSERT_OK(bootstrap_ranges(store));
+  constexpr size_t keys = 150'000;
+  constexpr size_t large_values = 100;  // at the end, after many small ones
+  const Bytes large(16 * 1024, 'v');
+  for (size_t from = 0; from < keys; from += 10'000) {
+    WriteOperation puts;
+    for (size_t i = from; i < from + 10'000; i++) {
+      const Bytes key = fmt::format("k{:06}", i);
+      const bool is_large = i >= keys - large_values;
+      puts.changes.emplace_back(
+          OmapSet{entry_key(EntryKind::payload, key), encode_payload(is_large ? large : "v")});
+      puts.changes.emplace_back(
+          OmapSet{entry_key(EntryKind::version, key), encode_writer({1, i + 1})});
+    }
+    ASSERT_GE(store.write("fill", "r.1", puts), 0);
+  }
+  Measured client(store);
+  const RangeChangeOptions options{.page_bytes = 64 * 1024};
+  ASSERT_OK(split_range(client, *find_range(client, "k"), "k010000", RangeId{2}, 0, options));
+  const RangeHeader left = *find_range(client, "a");
+  ASSERT_OK(merge_ranges(client, left, *find_range(client, "k010000"), options));
+  EXPECT_LE(client.changes_max, 3 * options.page_entries + 10);
+  // The first page of large values was asked for as one of small ones.
+  EXPECT_LE(client.read_bytes_max, (options.page_entries + 1) * large.size() + 100'000);
+  size_t found = 0;
+  OmapPageRequest request{.prefix = entry_key(EntryKind::payload, "k")};
+  for (bool more = true; more;) {
+    ReadAnswer answer;
+    ASSERT_GE(store.read("count", "r.1", {.omap_pages = {request}}, answer), 0);
+    found += answer.pages[0].entries.size();
+    request.start_after = answer.pages[0].entries.back().first;
+    more = answer.pages[0].more;
+  }
+  EXPECT_EQ(found, keys);
 }
 
 TEST_F(RangeChange, WhatIsNotAsReadIsAConflict) {

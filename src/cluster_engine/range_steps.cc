@@ -104,7 +104,7 @@ class EntryCopier {
   const RangeChangeOptions& options_;
   std::array<Cursor, std::size(addressed_kinds)> cursors_;
   size_t entries_ = std::min(entries_at_first, options_.page_entries);
-  uint64_t step_ = 0;
+  uint64_t step_ = copy_.step;
 };
 
 Bytes state_text(const RangeHeader& header) {

@@ -24,6 +24,7 @@ struct EntryCopy {
   ByteView end;
   FaultPoint read_point;
   FaultPoint write_point;
+  uint64_t step = 0;  // of the target, so far
 };
 Status copy_entries(ObjectStore& store, const EntryCopy& copy, const RangeChangeOptions& options);
 
