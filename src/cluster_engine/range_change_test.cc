@@ -243,6 +243,31 @@ TEST_F(RangeChange, WithoutADirectoryTheRangesAreFoundAllTheSame) {
   EXPECT_EQ(audit(), "4 ranges");
 }
 
+// It was slow, somebody has undone it, and others are at work on the same range by now.
+TEST_F(RangeChange, WhoIsToldThatItsSplitOrMergeIsUndoneLeavesThoseOfOthersAlone) {
+  for (const bool is_merge : {false, true}) {
+    SCOPED_TRACE(is_merge);
+    if (is_merge) split("m", 2);
+    for (int i = 0; i < 10; ++i) put(fmt::format("n{}", i), "v");
+    FaultyObjectStore slow(store_), other(store_);
+    const auto change = [&](ObjectStore& client, uint64_t id) {
+      return is_merge ? merge_ranges(client, find("a"), find("m"), small_pages_)
+                      : split_range(client, find("a"), "m", RangeId{id}, 0, small_pages_);
+    };
+    slow.before_each([&](const PassedPoint& passed) {
+      if (!passed.point.ends_with(".copy") || passed.nth != 2) return;
+      ASSERT_OK(settle_range(store_, first_range_id));
+      other.plan({is_merge ? "merge.commit" : "split.commit", 1, FaultMode::crash_before});
+      EXPECT_FALSE(change(other, 12).has_value());
+    });
+    EXPECT_FALSE(change(slow, 11).has_value());
+    const RangeHeader now = *read_header(store_, "look", first_range_id);
+    EXPECT_EQ(now.state, is_merge ? RangeState::merge : RangeState::split);
+    ASSERT_OK(settle_range(store_, first_range_id));
+    EXPECT_EQ(audit(), is_merge ? "2 ranges" : "1 ranges");
+  }
+}
+
 TEST_F(RangeChange, LinksInACircleAreFoundOut) {
   split("m", 2);
   split("p", 3);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cluster_engine/range_change.h"
+#include "cluster_engine/range_steps.h"
 
 namespace trellis {
 namespace {
@@ -48,7 +48,7 @@ Bytes progress_of(ObjectStore& store, const RangeHeader& range) {
 
 Status wait_or_settle(ObjectStore& store, const RangeHeader& range, Patience& patience) {
   if (patience.wait(std::to_string(range.id.value), progress_of(store, range))) return {};
-  const Status settled = settle_range(store, range.id);
+  const Status settled = settle_seen(store, range);
   // Whoever else was at it has changed something: that is what was waited for.
   const bool is_changed = settled.has_value() || settled.error().code == Code::conflict ||
                           settled.error().code == Code::not_found;

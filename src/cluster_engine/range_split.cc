@@ -79,7 +79,7 @@ Status split_range(ObjectStore& store, const RangeHeader& range, ByteView at, Ra
   if (!done.has_value() && done.error().code == Code::conflict) return done;
   if (done.has_value()) done = split_frozen(store, frozen, made, options);
   if (done.has_value()) return done;
-  return end_change(store, range.id, done,
+  return end_change(store, frozen, done,
                     [&](const RangeHeader& now) { return now.end == at && now.right == new_id; });
 }
 

@@ -131,6 +131,22 @@ std::vector<Change> remove_entries_from(ByteView from) {
   return changes;
 }
 
+Status end_change(ObjectStore& store, const RangeHeader& marked, const Status& failed,
+                  FunctionRef<bool(const RangeHeader& now)> is_done) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Result<RangeHeader> now = read_header(store, "change.look", marked.id);
+    if (!now.has_value()) continue;
+    // If somebody has undone it, the range may be a part of what others are about to do.
+    const bool is_own = now->state == marked.state && now->generation == marked.generation;
+    const bool is_decided = now->state == RangeState::unsplit || now->state == RangeState::halved ||
+                            now->state == RangeState::unmerge || now->state == RangeState::merged;
+    if ((!is_own && !is_decided) || settle_seen(store, *now).has_value()) break;
+  }
+  const Result<RangeHeader> header = read_header(store, "change.look", marked.id);
+  if (header.has_value() && is_done(*header)) return {};
+  return failed;
+}
+
 Status copy_entries(ObjectStore& store, const EntryCopy& copy, const RangeChangeOptions& options) {
   return EntryCopier(store, copy, options).run();
 }

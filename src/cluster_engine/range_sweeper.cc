@@ -34,7 +34,7 @@ Result<size_t> RangeSweeper::sweep() {
     const Status done =
         header->state == RangeState::gone
             ? change_header(store_, "sweep.remove", *header, *header, {RemoveObject{}})
-            : settle_range(store_, id);
+            : settle_seen(store_, *header);
     if (done.has_value())
       ++settled;
     else if (done.error().code != Code::conflict)
