@@ -124,8 +124,10 @@ ClusterEngine::ClusterEngine(ObjectStore& store, const ClusterEngineOptions& opt
       blocks_(store_),
       watch_(store_, options.unchanged_beats_max),
       pool_(options.commit_threads) {
-  if (options.beat_interval_us != 0)
-    beating_ = std::thread([this, options] { keep_beating(options.beat_interval_us); });
+  if (options.beat_interval_us == 0) return;
+  for (const auto task : {&ClusterEngine::beat, &ClusterEngine::watch})
+    repeating_.emplace_back(
+        [this, task, interval_us = options.beat_interval_us] { repeat(interval_us, task); });
 }
 
 ClusterEngine::~ClusterEngine() {
@@ -134,18 +136,18 @@ ClusterEngine::~ClusterEngine() {
     stopping_ = true;
   }
   stop_.notify_all();
-  if (beating_.joinable()) beating_.join();
+  for (std::thread& thread : repeating_) thread.join();
   discard(log_->sweep(log_->incarnation()));
 }
 
-void ClusterEngine::keep_beating(uint64_t interval_us) {
+void ClusterEngine::repeat(uint64_t interval_us, Status (ClusterEngine::*task)()) {
   bool was_well = true;
   std::unique_lock lock(mutex_);
   while (!stop_.wait_for(lock, std::chrono::microseconds(interval_us), [&] { return stopping_; })) {
     lock.unlock();
-    const Status done = beat();
+    const Status done = (this->*task)();
     if (!done.has_value() && was_well)
-      log_warn("dead clients of the cluster are not found or not swept for now",
+      log_warn("the clients of the cluster do not hear of each other for now",
                {{"error", to_string(done.error())}});
     was_well = done.has_value();
     lock.lock();
@@ -153,17 +155,19 @@ void ClusterEngine::keep_beating(uint64_t interval_us) {
 }
 
 Status ClusterEngine::beat() {
-  Status own = log_->beat();
-  if (const Status fenced = log_->check_not_fenced(); !fenced.has_value()) {
-    own = log_->restart();
-    log_warn("this client was taken for dead by others and has started again",
-             {{"incarnation", log_->incarnation()}, {"started", own.has_value()}});
-  }
+  const Status done = log_->beat();
+  if (log_->check_not_fenced().has_value()) return done;
+  TRY(log_->restart());
+  log_warn("this client was taken for dead by others and has started again",
+           {{"incarnation", log_->incarnation()}});
+  return {};
+}
+
+Status ClusterEngine::watch() {
   std::vector<uint64_t> dead;
-  Status looked = watch_.look(dead);
-  std::erase(dead, log_->incarnation());  // it has just shown that it lives, or tried to
+  const Status looked = watch_.look(dead);
+  std::erase(dead, log_->incarnation());  // who looks lives
   const Status swept = sweep_logs(dead);
-  TRY(own);
   TRY(looked);
   return swept;
 }

@@ -23,8 +23,8 @@ struct ClusterEngineOptions {
   // How long others are waited for before they are helped, or what they began is given up.
   uint64_t patience_us = 1'000'000;
   size_t range_cache_bytes = 64 * 1024 * 1024;
-  // Of the heartbeat; 0: the caller beats. A client is taken for dead whose heartbeat was the same
-  // at so many looks, one with each beat of whoever looks.
+  // Of the heartbeat; 0: the caller beats and watches. A client is taken for dead whose heartbeat
+  // was the same at so many looks, of which whoever watches takes one in each interval.
   uint64_t beat_interval_us = 2'000'000;
   unsigned unchanged_beats_max = 5;
   size_t commit_threads = 8;  // besides the caller, for batches of commits
@@ -50,10 +50,11 @@ class ClusterEngine final : public Engine {
   ~ClusterEngine() override;
 
   uint64_t incarnation() const { return log_->incarnation(); }
-  // Says that this one lives, or starts it again if others took it for dead; looks who is dead and
-  // sweeps what they left. Answers the first error, after it has done what could be done.
-  // REQUIRES: one thread at a time, which is the engine's own if it has an interval.
+  // Says that this one lives, or starts it again if others took it for dead. Like watch, for one
+  // thread at a time, which is the engine's own if it has an interval.
   Status beat();
+  // Looks who is dead, and sweeps what they left. The first error, after what could be done is.
+  Status watch();
   // Fences these clients off and finishes what they left. The first error, after all of them.
   Status sweep(FunctionRef<bool(uint64_t incarnation)> is_dead);
 
@@ -74,7 +75,7 @@ class ClusterEngine final : public Engine {
   ClusterEngine(ObjectStore& store, const ClusterEngineOptions& options,
                 std::unique_ptr<RangeRouter> router, std::unique_ptr<TransactionLog> log);
   Status sweep_logs(std::span<const uint64_t> incarnations);
-  void keep_beating(uint64_t interval_us);
+  void repeat(uint64_t interval_us, Status (ClusterEngine::*task)());
 
   ObjectStore& store_;
   const std::unique_ptr<RangeRouter> router_;
@@ -89,7 +90,7 @@ class ClusterEngine final : public Engine {
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;
-  std::thread beating_;
+  std::vector<std::thread> repeating_;  // a sweep may take long, and must not keep the beat waiting
 };
 
 }  // namespace trellis

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view id_object = "ids.range";
 constexpr std::string_view id_key = "n";  // the last id that was given, decimal
-constexpr unsigned waits_max = 10'000;
+constexpr unsigned settle_waits_max = 10'000;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ Status ClusterHome::for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) {
 
 Result<RangeHeader> ClusterHome::settled(const RangeDescriptor& known) {
   Patience patience(clock_, options_.patience_us);
-  for (unsigned waits = 0; waits < waits_max; ++waits) {
+  for (unsigned waits = 0; waits < settle_waits_max; ++waits) {
     TRY_ASSIGN(RangeHeader header, read_header(store_, "home.read", known.id));
     if (header.start != known.start || header.end != known.end || header.state == RangeState::gone)
       return Error{Code::conflict,

@@ -9,7 +9,7 @@
 namespace trellis {
 namespace {
 
-constexpr unsigned looks_max = 3;
+constexpr unsigned unchanged_max = 3;
 
 class LogWatchTest : public testing::Test {
  protected:
@@ -19,7 +19,7 @@ class LogWatchTest : public testing::Test {
           engine(std::move(*ClusterEngine::open(store, clock,
                                                 {.patience_us = 500,
                                                  .beat_interval_us = beat_interval_us,
-                                                 .unchanged_beats_max = looks_max}))) {}
+                                                 .unchanged_beats_max = unchanged_max}))) {}
     FaultyObjectStore store;
     std::unique_ptr<ClusterEngine> engine;
   };
@@ -36,15 +36,16 @@ class LogWatchTest : public testing::Test {
 TEST_F(LogWatchTest, WhoBeatsLivesAndWhoStopsIsSwept) {
   Client watcher(store_, clock_), living(store_, clock_), dying(store_, clock_);
   for (int round = 0; round < 10; round++) {
-    for (Client* client : {&dying, &living, &watcher}) ASSERT_OK(client->engine->beat());
+    for (Client* client : {&dying, &living}) ASSERT_OK(client->engine->beat());
+    ASSERT_OK(watcher.engine->watch());
     EXPECT_TRUE(has_log(dying));
   }
   dying.store.kill();
   EXPECT_CODE(dying.engine->beat(), Code::unavailable);
-  for (unsigned look = 0; look < looks_max; look++) {
+  for (unsigned look = 0; look < unchanged_max; look++) {
     EXPECT_TRUE(has_log(dying)) << look;
     ASSERT_OK(living.engine->beat());
-    ASSERT_OK(watcher.engine->beat());
+    ASSERT_OK(watcher.engine->watch());
   }
   EXPECT_FALSE(has_log(dying));
   EXPECT_TRUE(has_log(living));
@@ -52,13 +53,13 @@ TEST_F(LogWatchTest, WhoBeatsLivesAndWhoStopsIsSwept) {
 
 TEST_F(LogWatchTest, ABeatThatIsNotSeenIsNotABeatThatStandsStill) {
   Client watcher(store_, clock_), living(store_, clock_);
-  for (unsigned look = 0; look < 3 * looks_max; look++) {
-    if (look % looks_max == 0) {
+  for (unsigned look = 0; look < 3 * unchanged_max; look++) {
+    if (look % unchanged_max == 0) {
       for (uint64_t nth = 1; nth <= 2; nth++)
         watcher.store.plan({"watch.read", 2 * look + nth, FaultMode::error});
-      EXPECT_CODE(watcher.engine->beat(), Code::unavailable);
+      EXPECT_CODE(watcher.engine->watch(), Code::unavailable);
     } else {
-      ASSERT_OK(watcher.engine->beat());
+      ASSERT_OK(watcher.engine->watch());
     }
   }
   EXPECT_TRUE(has_log(living));
@@ -68,7 +69,7 @@ TEST_F(LogWatchTest, OneWhoIsTakenForDeadRefusesUntilItHasStartedAgain) {
   ASSERT_OK(bootstrap_ranges(store_));
   ASSERT_OK(split_range(store_, *find_range(store_, "m"), "m", RangeId{2}));
   Client watcher(store_, clock_), slow(store_, clock_);
-  for (unsigned look = 0; look <= looks_max; look++) ASSERT_OK(watcher.engine->beat());
+  for (unsigned look = 0; look <= unchanged_max; look++) ASSERT_OK(watcher.engine->watch());
   EXPECT_FALSE(has_log(slow));
   Commit across, in_one;
   for (const char* key : {"a", "z"}) across.writes.put(key, "v");
@@ -94,8 +95,8 @@ TEST_F(LogWatchTest, ALogThatCannotBeSweptDoesNotKeepTheOthers) {
   for (const auto& client : dead) client->store.kill();
   const Bytes damaged = log_object_name(dead[2]->engine->incarnation());
   store_.write("damage", damaged, {.changes = {OmapSet{"no decision", "x"}}});
-  for (unsigned look = 0; look < looks_max; look++) ASSERT_OK(watcher.engine->beat());
-  const Status swept = watcher.engine->beat();
+  for (unsigned look = 0; look < unchanged_max; look++) ASSERT_OK(watcher.engine->watch());
+  const Status swept = watcher.engine->watch();
   EXPECT_CODE(swept, Code::corrupt);
   EXPECT_TRUE(swept.error().message.starts_with("1 of 5 logs ")) << swept.error().message;
   for (size_t i = 0; i < dead.size(); i++) EXPECT_EQ(has_log(*dead[i]), i == 2) << i;

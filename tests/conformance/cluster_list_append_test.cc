@@ -78,6 +78,7 @@ class RebornEngine final : public Engine {
   void beat() {
     const uint64_t before = engine().incarnation();
     discard(client_.engine->beat());
+    discard(client_.engine->watch());
     if (client_.engine->incarnation() != before) restarts_++;
   }
   void plan_fault() {
