@@ -20,7 +20,8 @@
 namespace trellis {
 
 struct ClusterEngineOptions {
-  // How long others are waited for before they are helped, or what they began is given up.
+  // How long others that do not move are waited for before they are helped, or what they began is
+  // given up.
   uint64_t patience_us = 1'000'000;
   size_t range_cache_bytes = 64 * 1024 * 1024;
   // Of the heartbeat; 0: the caller beats and watches. A client is taken for dead whose heartbeat
