@@ -162,6 +162,7 @@ struct ClusterCommitter::Part {
 
 Status ClusterCommitter::commit(const Commit& commit) {
   TRY(check_commit(commit));
+  TRY(log_.check_not_fenced());
   Wanted wanted;
   TRY(wanted.take(commit));
   Patience patience(router_.clock(), router_.patience_us());

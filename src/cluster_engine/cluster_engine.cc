@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "codec/address.h"
 #include "codec/meta_keys.h"
 
@@ -109,19 +110,83 @@ Result<std::unique_ptr<ClusterEngine>> ClusterEngine::open(ObjectStore& store, C
       std::make_unique<RangeRouter>(store, clock, options.patience_us, options.range_cache_bytes);
   TRY_ASSIGN(std::unique_ptr<TransactionLog> log, TransactionLog::open(store, *router));
   return std::unique_ptr<ClusterEngine>(
-      new ClusterEngine(store, std::move(router), std::move(log)));
+      new ClusterEngine(store, options, std::move(router), std::move(log)));
 }
 
-ClusterEngine::ClusterEngine(ObjectStore& store, std::unique_ptr<RangeRouter> router,
+ClusterEngine::ClusterEngine(ObjectStore& store, const ClusterEngineOptions& options,
+                             std::unique_ptr<RangeRouter> router,
                              std::unique_ptr<TransactionLog> log)
     : store_(store),
       router_(std::move(router)),
       log_(std::move(log)),
       reader_(store_, *router_, *log_),
       committer_(store_, *router_, *log_, reader_),
-      blocks_(store_) {}
+      blocks_(store_),
+      watch_(store_, options.unchanged_beats_max),
+      pool_(options.commit_threads) {
+  if (options.beat_interval_us == 0) return;
+  for (const auto task : {&ClusterEngine::beat, &ClusterEngine::watch})
+    repeating_.emplace_back(
+        [this, task, interval_us = options.beat_interval_us] { repeat(interval_us, task); });
+}
 
-ClusterEngine::~ClusterEngine() { discard(log_->sweep(log_->incarnation())); }
+ClusterEngine::~ClusterEngine() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_all();
+  for (std::thread& thread : repeating_) thread.join();
+  discard(log_->sweep(log_->incarnation()));
+}
+
+void ClusterEngine::repeat(uint64_t interval_us, Status (ClusterEngine::*task)()) {
+  bool was_well = true;
+  std::unique_lock lock(mutex_);
+  while (!stop_.wait_for(lock, std::chrono::microseconds(interval_us), [&] { return stopping_; })) {
+    lock.unlock();
+    const Status done = (this->*task)();
+    if (!done.has_value() && was_well)
+      log_warn("the clients of the cluster do not hear of each other for now",
+               {{"error", to_string(done.error())}});
+    was_well = done.has_value();
+    lock.lock();
+  }
+}
+
+Status ClusterEngine::beat() {
+  const Status done = log_->beat();
+  if (log_->check_not_fenced().has_value()) return done;
+  TRY(log_->restart());
+  log_warn("this client was taken for dead by others and has started again",
+           {{"incarnation", log_->incarnation()}});
+  return {};
+}
+
+Status ClusterEngine::watch() {
+  std::vector<uint64_t> dead;
+  const Status looked = watch_.look(dead);
+  std::erase(dead, log_->incarnation());  // who looks lives
+  const Status swept = sweep_logs(dead);
+  TRY(looked);
+  return swept;
+}
+
+Status ClusterEngine::sweep_logs(std::span<const uint64_t> incarnations) {
+  size_t failed = 0;
+  std::optional<Error> first;
+  for (const uint64_t incarnation : incarnations) {
+    const Status swept = log_->sweep(incarnation);
+    if (swept.has_value()) continue;
+    failed++;
+    if (!first) first = swept.error();
+  }
+  if (!first) return {};
+  return Error{first->code,
+               fmt::format("{} of {} logs of dead clients are not swept, and stay; the "
+                           "first one: {}",
+                           failed, incarnations.size(), first->message)};
+}
 
 Status ClusterEngine::sweep(FunctionRef<bool(uint64_t incarnation)> is_dead) {
   std::vector<uint64_t> dead;
@@ -130,8 +195,7 @@ Status ClusterEngine::sweep(FunctionRef<bool(uint64_t incarnation)> is_dead) {
     if (incarnation && is_dead(*incarnation)) dead.push_back(*incarnation);
   });
   TRY(object_status(listed, "logs"));
-  for (const uint64_t incarnation : dead) TRY(log_->sweep(incarnation));
-  return {};
+  return sweep_logs(dead);
 }
 
 Status ClusterEngine::get(ByteView key, Value& value) { return multi_get({&key, 1}, {&value, 1}); }
@@ -178,7 +242,13 @@ std::optional<Bytes> ClusterEngine::evidence(const Value& value) const {
 CommitTicket ClusterEngine::commit_many(std::span<const Commit* const> commits,
                                         std::span<Status> outcomes) {
   ASSERT(commits.size() == outcomes.size());
-  for (size_t i = 0; i < commits.size(); i++) outcomes[i] = committer_.commit(*commits[i]);
+  const auto commit = [&](size_t i) { outcomes[i] = committer_.commit(*commits[i]); };
+  if (commits.size() == 1) {
+    commit(0);
+  } else {
+    const std::vector<std::vector<size_t>> chains = commit_chains(commits);
+    pool_.run(chains.size(), [&](size_t chain) { std::ranges::for_each(chains[chain], commit); });
+  }
   return {++last_ticket_};
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "cluster_engine/range_lookup.h"
+#include "cluster_engine/range_patience.h"
 #include "codec/address.h"
 
 namespace trellis {
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::string_view id_object = "ids.range";
 constexpr std::string_view id_key = "n";  // the last id that was given, decimal
-constexpr unsigned settle_attempts = 4;
+constexpr unsigned settle_waits_max = 10'000;
 
 }  // namespace
 
@@ -58,15 +59,14 @@ Status ClusterHome::for_each(FunctionRef<Visit(const RangeDescriptor&)> visit) {
 }
 
 Result<RangeHeader> ClusterHome::settled(const RangeDescriptor& known) {
-  Status last;
-  for (unsigned attempt = 0; attempt < settle_attempts; ++attempt) {
+  Patience patience(clock_, options_.patience_us);
+  for (unsigned waits = 0; waits < settle_waits_max; ++waits) {
     TRY_ASSIGN(RangeHeader header, read_header(store_, "home.read", known.id));
     if (header.start != known.start || header.end != known.end || header.state == RangeState::gone)
       return Error{Code::conflict,
                    fmt::format("{} is {} now: find it again", to_string(known), to_string(header))};
     if (header.state == RangeState::live) return header;
-    last = settle_range(store_, known.id);
-    if (!last.has_value() && last.error().code != Code::conflict) return Error(last.error());
+    TRY(wait_or_settle(store_, header, patience));
   }
   return Error{Code::conflict, to_string(known) + " keeps changing: try again later"};
 }
@@ -106,13 +106,14 @@ Result<RangeDescriptor> ClusterHome::merge(const RangeDescriptor& left,
 
 Status ClusterHome::walk(const RangeDescriptor& range, ScanVisitor visit,
                          FunctionRef<Visit()> between) {
+  Patience patience(clock_, options_.patience_us);
   Bytes at = range.start;
   bool first = true;  // `at` itself is still to be visited
   while (at < range.end) {
     if (between() == Visit::stop) return {};
     TRY_ASSIGN(const RangeHeader holder, find_range(store_, at));
     if (!holder.may_read()) {
-      TRY(settle_range(store_, holder.id));
+      TRY(wait_or_settle(store_, holder, patience));
       continue;
     }
     const Bytes from = entry_key(EntryKind::payload, at);

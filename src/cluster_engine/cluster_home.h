@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "base/clock.h"
 #include "cluster_engine/range_change.h"
 #include "range/range_home.h"
 #include "range/range_log.h"
@@ -21,11 +22,12 @@ class RangeIdCounter {
 
 class ClusterHome final : public RangeHome {
  public:
-  // `store` must outlive it. `changed` is told of each split and merge of this client, after the
-  // fact: for the log of ranges, which is a part of the map that stands on this.
-  ClusterHome(ObjectStore& store, std::function<Result<RangeId>()> new_id,
+  // Store and clock must outlive it. `changed` is told of each split and merge of this client,
+  // after the fact: for the log of ranges, which is a part of the map that stands on this.
+  ClusterHome(ObjectStore& store, Clock& clock, std::function<Result<RangeId>()> new_id,
               RangeChangeOptions options = {}, std::function<void(const RangeEvent&)> changed = {})
       : store_(store),
+        clock_(clock),
         new_id_(std::move(new_id)),
         options_(options),
         changed_(std::move(changed)) {}
@@ -38,12 +40,16 @@ class ClusterHome final : public RangeHome {
   // What commits have applied: a write that is decided and not yet resolved is not among it.
   Status walk(const RangeDescriptor& range, ScanVisitor visit,
               FunctionRef<Visit()> between) override;
+  // A split or merge that was given up has raised generations, and nothing else.
+  bool records_may_lag() const override { return true; }
 
  private:
-  // The range, settled; Code::conflict if its interval is not what the caller knows.
+  // The range, live, after what is under way there has ended, or was ended as it did not move.
+  // Code::conflict if its interval is not what the caller knows.
   Result<RangeHeader> settled(const RangeDescriptor& known);
 
   ObjectStore& store_;
+  Clock& clock_;
   std::function<Result<RangeId>()> new_id_;
   RangeChangeOptions options_;
   std::function<void(const RangeEvent&)> changed_;

@@ -7,9 +7,12 @@
 #include <set>
 #include <thread>
 
+#include "cluster_engine/cluster_engine.h"
 #include "cluster_engine/range_audit.h"
 #include "cluster_engine/range_lookup.h"
 #include "object_store/fake_object_store.h"
+#include "object_store/faulty_object_store.h"
+#include "range/verify.h"
 #include "support/expect_ok.h"
 
 namespace trellis {
@@ -22,8 +25,10 @@ class Home : public testing::Test {
   FakeObjectStore store_;
   RangeIdCounter ids_{store_};
   std::vector<std::string> events_;
+  FakeClock clock_{0};
   ClusterHome home_{
       store_,
+      clock_,
       [this] { return ids_.next(); },
       {.page_entries = 3},
       [this](const RangeEvent& event) { events_.push_back(event.action + " " + event.reason); }};
@@ -123,6 +128,53 @@ TEST_F(Home, AWalkSeesEveryEntryOnceAlsoIfTheRangeIsSplitMeanwhile) {
       all, [](ByteView, ByteView) { return Visit::go_on; },
       [&] { return ++pages == 3 ? Visit::stop : Visit::go_on; }));
   EXPECT_EQ(pages, 3u);
+}
+
+TEST_F(Home, VerifyKnowsThatGivenUpSplitsAndMergesRaiseGenerations) {
+  const auto engine = std::move(*ClusterEngine::open(store_, clock_, {.beat_interval_us = 0}));
+  ASSERT_OK(home_.split({*home_.find("k"), "k"}));
+  const auto give_up = [&](const char* point, auto change) {
+    FaultyObjectStore dying(store_);
+    dying.plan({.point = point, .mode = FaultMode::crash_before});
+    EXPECT_FALSE(change(dying).has_value());
+    ASSERT_OK(settle_range(store_, first_range_id));
+  };
+  const uint64_t before = home_.find("a")->generation;
+  give_up("split.commit", [&](ObjectStore& store) {
+    return split_range(store, *find_range(store_, "a"), "a", *ids_.next());
+  });
+  give_up("merge.commit", [&](ObjectStore& store) {
+    return merge_ranges(store, *find_range(store_, "a"), *find_range(store_, "k"));
+  });
+  const RangeDescriptor raised = *home_.find("a");
+  EXPECT_GT(raised.generation, before);
+  const auto verify = [&] {
+    const Result<VerifyReport> report = verify_directory(home_, *engine);
+    EXPECT_OK(report);
+    EXPECT_TRUE(report->of_ranges.empty());
+    std::vector<std::string> found;
+    for (const RangeFinding& finding : report->of_directory)
+      found.emplace_back(to_string(finding.kind));
+    return found;
+  };
+  EXPECT_EQ(verify(), std::vector<std::string>());
+  EXPECT_EQ(rebuild_directory(home_, *engine)->written, 0u);
+
+  // Newer than the range itself is what no record can be, and other bounds are wrong of any age.
+  const auto record = [&](RangeDescriptor range) {
+    Commit wrong;
+    const Result<std::vector<Bytes>> keys = directory_keys(raised);
+    for (const Bytes& key : *keys) wrong.writes.put(key, encode_descriptor(range));
+    ASSERT_OK(commit(*engine, wrong));
+  };
+  RangeDescriptor wrong = raised;
+  wrong.generation++;
+  record(wrong);
+  EXPECT_EQ(verify().at(0), "wrong generation");
+  wrong.generation = 1;
+  wrong.start = "b";
+  record(wrong);
+  EXPECT_EQ(verify().at(0), "wrong bounds");
 }
 
 }  // namespace

@@ -18,8 +18,12 @@ Status settle_frozen(ObjectStore& store, const RangeHeader& range) {
   const Result<RangeHeader> left = read_header(store, "settle.read", range.other);
   if (!left.has_value() && left.error().code != Code::not_found) return Error(left.error());
   if (left.has_value() && left->other == range.id &&
-      is_one_of(left->state, {RangeState::merge, RangeState::unmerge, RangeState::merged}))
-    return settle_range(store, left->id);
+      is_one_of(left->state, {RangeState::merge, RangeState::unmerge, RangeState::merged})) {
+    // Unless another merge has frozen it anew by now.
+    TRY_ASSIGN(const RangeHeader now, read_header(store, "settle.read", range.id));
+    if (now != range) return Error{Code::conflict, to_string(now) + " goes on without us"};
+    return settle_seen(store, *left);
+  }
   RangeHeader thawed = range;
   ++thawed.generation;
   thawed.state = RangeState::live;
@@ -32,29 +36,33 @@ Status settle_building(ObjectStore& store, const RangeHeader& range) {
   if (!origin.has_value() && origin.error().code != Code::not_found) return Error(origin.error());
   if (origin.has_value() && origin->other == range.id &&
       is_one_of(origin->state, {RangeState::split, RangeState::unsplit}))
-    return settle_range(store, origin->id);
+    return settle_seen(store, *origin);
   return change_header(store, "unsplit.remove", range, range, {RemoveObject{}});
 }
 
 }  // namespace
 
+Status settle_seen(ObjectStore& store, const RangeHeader& range) {
+  switch (range.state) {
+    case RangeState::live:
+    case RangeState::gone: return {};
+    case RangeState::split:
+    case RangeState::unsplit: return undo_split(store, range);
+    case RangeState::halved: return finish_split(store, range);
+    case RangeState::building: return settle_building(store, range);
+    case RangeState::merge:
+    case RangeState::unmerge: return undo_merge(store, range);
+    case RangeState::merged: return finish_merge(store, range);
+    case RangeState::frozen: return settle_frozen(store, range);
+  }
+  return {};
+}
+
 Status settle_range(ObjectStore& store, RangeId id) {
   const Result<RangeHeader> range = read_header(store, "settle.read", id);
   if (!range.has_value())
     return range.error().code == Code::not_found ? Status() : Status(Error(range.error()));
-  switch (range->state) {
-    case RangeState::live:
-    case RangeState::gone: return {};
-    case RangeState::split:
-    case RangeState::unsplit: return undo_split(store, *range);
-    case RangeState::halved: return finish_split(store, *range);
-    case RangeState::building: return settle_building(store, *range);
-    case RangeState::merge:
-    case RangeState::unmerge: return undo_merge(store, *range);
-    case RangeState::merged: return finish_merge(store, *range);
-    case RangeState::frozen: return settle_frozen(store, *range);
-  }
-  return {};
+  return settle_seen(store, *range);
 }
 
 }  // namespace trellis

@@ -14,7 +14,10 @@
 //
 // Before the commit point whoever comes next first raises the generation of O (or L), so that the
 // one who began cannot go on, and then undoes the rest; after it, finishes. Every state but live
-// and gone is left by settle.
+// and gone is left by settle. Who comes next waits for what still moves (range_patience.h).
+//
+// Ranges may be of any size: memory is that of a few pages. (A read of a page is limited by a
+// number of entries, so one that follows many small ones with large ones may be larger.)
 //
 // Threads: any; clients: any number. Blocking: every call.
 #pragma once
@@ -26,6 +29,8 @@ namespace trellis {
 struct RangeChangeOptions {
   size_t page_entries = 256;  // of each kind, that one operation copies
   size_t page_bytes = 16 * 1024 * 1024;
+  // How long a ClusterHome waits for a change of others that does not move.
+  uint64_t patience_us = 1'000'000;
 };
 
 // `range` is what the caller read, and live. On success it is split, whatever is left to be tidied

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cluster_engine/range_audit.h"
 #include "cluster_engine/range_lookup.h"
 #include "cluster_engine/range_sweeper.h"
@@ -129,6 +131,76 @@ TEST_F(RangeChange, ADamagedRangeDoesNotKeepOthersFromBeingSwept) {
   EXPECT_EQ(read_header(store_, "look", RangeId{3})->state, RangeState::live);
 }
 
+// Passes everything on, and remembers the largest answer and operation.
+class Measured final : public ObjectStore {
+ public:
+  explicit Measured(ObjectStore& inner) : inner_(inner) {}
+  int read(FaultPoint point, ByteView object, const ReadOperation& operation,
+           ReadAnswer& answer) override {
+    const int status = inner_.read(point, object, operation, answer);
+    size_t bytes = 0;
+    for (const auto& [key, value] : answer.omap) bytes += key.size() + value.size();
+    for (const OmapPage& page : answer.pages)
+      for (const auto& [key, value] : page.entries) bytes += key.size() + value.size();
+    read_bytes_max = std::max(read_bytes_max, bytes);
+    return status;
+  }
+  int write(FaultPoint point, ByteView object, const WriteOperation& operation) override {
+    changes_max = std::max(changes_max, operation.changes.size());
+    return inner_.write(point, object, operation);
+  }
+  void write_many(std::span<const ObjectWrite> writes, std::span<int> answers) override {
+    inner_.write_many(writes, answers);
+  }
+  int list(ByteView prefix, FunctionRef<void(ByteView object)> visit) override {
+    return inner_.list(prefix, visit);
+  }
+  size_t read_bytes_max = 0;
+  size_t changes_max = 0;
+
+ private:
+  ObjectStore& inner_;
+};
+
+// Far more keys than a range is to have (50,000): who has let it grow so far can still split it.
+TEST(LargeRange, IsSplitAndMergedInPages) {
+  FakeObjectStore store;
+  ASSERT_OK(bootstrap_ranges(store));
+  constexpr size_t keys = 150'000;
+  constexpr size_t large_values = 100;  // at the end, after many small ones
+  const Bytes large(16 * 1024, 'v');
+  for (size_t from = 0; from < keys; from += 10'000) {
+    WriteOperation puts;
+    for (size_t i = from; i < from + 10'000; i++) {
+      const Bytes key = fmt::format("k{:06}", i);
+      const bool is_large = i >= keys - large_values;
+      puts.changes.emplace_back(
+          OmapSet{entry_key(EntryKind::payload, key), encode_payload(is_large ? large : "v")});
+      puts.changes.emplace_back(
+          OmapSet{entry_key(EntryKind::version, key), encode_writer({1, i + 1})});
+    }
+    ASSERT_GE(store.write("fill", "r.1", puts), 0);
+  }
+  Measured client(store);
+  const RangeChangeOptions options{.page_bytes = 64 * 1024};
+  ASSERT_OK(split_range(client, *find_range(client, "k"), "k010000", RangeId{2}, 0, options));
+  const RangeHeader left = *find_range(client, "a");
+  ASSERT_OK(merge_ranges(client, left, *find_range(client, "k010000"), options));
+  EXPECT_LE(client.changes_max, 3 * options.page_entries + 10);
+  // The first page of large values was asked for as one of small ones.
+  EXPECT_LE(client.read_bytes_max, (options.page_entries + 1) * large.size() + 100'000);
+  size_t found = 0;
+  OmapPageRequest request{.prefix = entry_key(EntryKind::payload, "k")};
+  for (bool more = true; more;) {
+    ReadAnswer answer;
+    ASSERT_GE(store.read("count", "r.1", {.omap_pages = {request}}, answer), 0);
+    found += answer.pages[0].entries.size();
+    request.start_after = answer.pages[0].entries.back().first;
+    more = answer.pages[0].more;
+  }
+  EXPECT_EQ(found, keys);
+}
+
 TEST_F(RangeChange, WhatIsNotAsReadIsAConflict) {
   put("a", "1");
   const RangeHeader stale = find("a");
@@ -169,6 +241,31 @@ TEST_F(RangeChange, WithoutADirectoryTheRangesAreFoundAllTheSame) {
     return Visit::go_on;
   }));
   EXPECT_EQ(audit(), "4 ranges");
+}
+
+// It was slow, somebody has undone it, and others are at work on the same range by now.
+TEST_F(RangeChange, WhoIsToldThatItsSplitOrMergeIsUndoneLeavesThoseOfOthersAlone) {
+  for (const bool is_merge : {false, true}) {
+    SCOPED_TRACE(is_merge);
+    if (is_merge) split("m", 2);
+    for (int i = 0; i < 10; ++i) put(fmt::format("n{}", i), "v");
+    FaultyObjectStore slow(store_), other(store_);
+    const auto change = [&](ObjectStore& client, uint64_t id) {
+      return is_merge ? merge_ranges(client, find("a"), find("m"), small_pages_)
+                      : split_range(client, find("a"), "m", RangeId{id}, 0, small_pages_);
+    };
+    slow.before_each([&](const PassedPoint& passed) {
+      if (!passed.point.ends_with(".copy") || passed.nth != 2) return;
+      ASSERT_OK(settle_range(store_, first_range_id));
+      other.plan({is_merge ? "merge.commit" : "split.commit", 1, FaultMode::crash_before});
+      EXPECT_FALSE(change(other, 12).has_value());
+    });
+    EXPECT_FALSE(change(slow, 11).has_value());
+    const RangeHeader now = *read_header(store_, "look", first_range_id);
+    EXPECT_EQ(now.state, is_merge ? RangeState::merge : RangeState::split);
+    ASSERT_OK(settle_range(store_, first_range_id));
+    EXPECT_EQ(audit(), is_merge ? "2 ranges" : "1 ranges");
+  }
 }
 
 TEST_F(RangeChange, LinksInACircleAreFoundOut) {

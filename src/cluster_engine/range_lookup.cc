@@ -148,31 +148,44 @@ Result<MetaRead> ObjectMetaReader::read(const RangeDescriptor& from,
   return result;
 }
 
-Result<RangeHeader> find_range_from(ObjectStore& store, RangeId hint, ByteView address) {
-  if (address >= map_key_max)
+Result<RangeHeader> find_range_from(ObjectStore& store, RangeId hint, ByteView address, Side side,
+                                    FunctionRef<void(const RangeHeader&)> passed) {
+  const auto is_inside = [&](const RangeHeader& range) {
+    return side == Side::at ? range.holds(address) : range.start < address && address <= range.end;
+  };
+  if (side == Side::at ? address >= map_key_max : address > map_key_max || address.empty())
     return Error{Code::invalid, "no range holds address " + to_hex(address)};
   for (unsigned restart = 0; restart < restarts_max; ++restart) {
     RangeId id = restart == 0 ? hint : first_range_id;
-    Bytes passed;  // where the range ended that is to the left
+    Bytes left_end;  // of the range before
     for (unsigned forwards = 0; forwards < forwards_max;) {
       Result<RangeHeader> header = read_header(store, "range.header", id);
       if (!header.has_value()) {
         if (header.error().code == Code::not_found && id != first_range_id) break;
         return header;
       }
-      if (header->state == RangeState::building || address < header->start) break;
+      const bool is_left = side == Side::at ? address < header->start : address <= header->start;
+      if (header->state == RangeState::building || is_left) break;
       if (header->state == RangeState::gone) {
         id = header->other;
-        passed.clear();
+        left_end.clear();
         ++forwards;
         continue;
       }
-      if (header->holds(address)) return header;
-      if (header->end <= passed)
+      if (is_inside(*header)) {
+        // Merged already, and only not yet emptied?
+        if (header->state == RangeState::frozen)
+          if (Result<RangeHeader> left = read_header(store, "range.header", header->other);
+              left.has_value() && left->state == RangeState::merged && is_inside(*left))
+            return left;
+        return header;
+      }
+      if (header->end <= left_end)
         return Error{Code::corrupt, to_string(*header) + " is on the right of itself: run " +
                                         "'trellis range verify'"};
+      passed(*header);
       id = header->right;
-      passed = header->end;
+      left_end = header->end;
     }
   }
   return moving_error(address);

@@ -24,8 +24,11 @@ class ObjectMetaReader final : public MetaReader {
 // right links; without a directory all the way from the first range. The range may be in any state
 // but gone and building.
 Result<RangeHeader> find_range(ObjectStore& store, ByteView address);
-// The same from an object that is believed to hold it, without asking the directory first.
-Result<RangeHeader> find_range_from(ObjectStore& store, RangeId hint, ByteView address);
+// The same from an object that is believed to hold it, without asking the directory first. `passed`
+// is told of the ranges on the left that were on the way, however many there are.
+Result<RangeHeader> find_range_from(
+    ObjectStore& store, RangeId hint, ByteView address, Side side = Side::at,
+    FunctionRef<void(const RangeHeader&)> passed = [](const RangeHeader&) {});
 
 // Every range, from the first one to the right.
 Status for_each_range(ObjectStore& store, FunctionRef<Visit(const RangeHeader&)> visit);

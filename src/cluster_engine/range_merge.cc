@@ -52,7 +52,7 @@ Status merge_ranges(ObjectStore& store, const RangeHeader& left, const RangeHead
   if (!done.has_value() && done.error().code == Code::conflict) return done;
   if (done.has_value()) done = merge_marked(store, merging, right, options);
   if (done.has_value()) return done;
-  return end_change(store, left.id, done, [&](const RangeHeader& now) {
+  return end_change(store, merging, done, [&](const RangeHeader& now) {
     return now.end == right.end && now.generation > right.generation;
   });
 }

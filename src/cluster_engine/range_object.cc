@@ -86,6 +86,7 @@ std::vector<Change> header_changes(const RangeHeader& header) {
           SetAttribute{"end", header.end},
           SetAttribute{"right", std::to_string(header.right.value)},
           SetAttribute{"st", encode_state(header)},
+          SetAttribute{"step", std::to_string(header.step)},
           SetAttribute{"sticky", std::to_string(header.sticky_until_ms)}};
 }
 
@@ -102,6 +103,7 @@ Result<RangeHeader> decode_header(RangeId id, const ReadAnswer& answer) {
                      .split_at = {}};
   const bool ok = parse_number(attribute("gen"), header.generation) && header.generation > 0 &&
                   parse_number(attribute("right"), header.right.value) &&
+                  parse_number(attribute("step"), header.step) &&
                   parse_number(attribute("sticky"), header.sticky_until_ms) &&
                   header.start < header.end && header.end <= map_key_max &&
                   decode_state(attribute("st"), header);

@@ -1,6 +1,6 @@
 // One range as an object: its header, the names of its entries, and how the first one is made.
 //
-//   object  r.<range id>     xattrs: gen start end right st sticky           first range: r.1
+//   object  r.<range id>     xattrs: gen start end right st step sticky      first range: r.1
 //   omap    d <address>      01 value         payload; the leading byte keeps it from being empty
 //           v <address>      writer           version: of the operation that wrote it, unique
 //           i <address>      intent
@@ -17,8 +17,10 @@
 //           frozen <L>       being copied to L: neither read nor written
 //           gone <L>         a part of L: empty, only tells the way
 //
-// The object is the authority for its interval; the directory is a hint. The ranges from r.1 along
-// `right` are the map, always. Numbers are decimal text; <m> is an address, as it is, to the end.
+// `step` counts the pages that were copied to it: who waits for a split or merge sees that it
+// moves. The object is the authority for its interval; the directory is a hint. The ranges from r.1
+// along `right` are the map, always. Numbers are decimal text; <m> is an address, as it is, to the
+// end.
 #pragma once
 
 #include <cstdint>
@@ -73,11 +75,12 @@ struct RangeHeader {
   RangeState state = RangeState::live;
   RangeId other;   // the N, O, R or L of the state
   Bytes split_at;  // the m of split
+  uint64_t step = 0;
   uint64_t sticky_until_ms = 0;
 
   bool holds(ByteView address) const { return start <= address && address < end; }
-  // What may be done to an address that it holds. Where it may not, whoever wants to waits a little
-  // for the state to pass, then calls settle (cluster_engine/range_change.h), and looks again.
+  // What may be done to an address that it holds. Where it may not, whoever wants to waits for the
+  // state to pass (cluster_engine/range_patience.h) and looks again.
   bool may_read() const {
     return state != RangeState::building && state != RangeState::frozen &&
            state != RangeState::gone;

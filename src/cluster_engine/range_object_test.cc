@@ -20,6 +20,7 @@ RangeHeader sample_header() {
           .right = RangeId{9},
           .other = {},
           .split_at = {},
+          .step = 4,
           .sticky_until_ms = 5};
 }
 
@@ -36,7 +37,7 @@ std::string attributes(const RangeHeader& header) {
 TEST(RangeObject, GoldenHeaders) {
   EXPECT_EQ(range_object_name(RangeId{7}), "r.7");
   EXPECT_EQ(attributes(sample_header()),
-            R"(gen="12" start="b" end="d\x00" right="9" st="live" sticky="5" )");
+            R"(gen="12" start="b" end="d\x00" right="9" st="live" step="4" sticky="5" )");
   const std::pair<RangeState, std::string_view> states[] = {
       {RangeState::live, "live"},           {RangeState::split, "split 8 c d"},
       {RangeState::unsplit, "unsplit 8"},   {RangeState::halved, "halved 8"},

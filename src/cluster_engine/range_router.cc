@@ -2,65 +2,71 @@
 
 #include <fmt/format.h>
 
-#include "cluster_engine/range_change.h"
-
 namespace trellis {
 namespace {
 
-constexpr uint64_t pause_us = 50;
-constexpr unsigned waits_without_pause = 20;  // most are over by the next look
-constexpr unsigned lookups_max = 10'000;
+constexpr unsigned waits_max = 10'000;
+
+// A descriptor says nothing of what may be written, so while it is split it is not remembered.
+bool is_known_by_descriptor(const RangeHeader& range) {
+  return range.may_read() && range.state != RangeState::split;
+}
 
 }  // namespace
 
-bool Patience::wait(const Bytes& what) {
-  const uint64_t now_us = clock_.monotonic_us();
-  const uint64_t since_us = since_us_.try_emplace(what, now_us).first->second;
-  if (now_us - since_us >= patience_us_) return false;
-  if (++waits_ > waits_without_pause) clock_.pause_us(pause_us);
-  return true;
+Result<RangeHeader> RangeRouter::Finder::find_header(ByteView address, Side side, RangeId hint) {
+  // What is passed on the way is worth knowing: without a directory the way is long.
+  return find_range_from(store_, hint, address, side, [this](const RangeHeader& passed) {
+    if (is_known_by_descriptor(passed)) cache_.insert(to_descriptor(passed));
+  });
+}
+
+DirectoryAnswer RangeRouter::Finder::hint(ByteView address, Side side,
+                                          const RangeDescriptor* meta2_range) {
+  // Whatever is wrong with the directory, the ranges know better.
+  Result<DirectoryAnswer> answer = directory_.find(address, side, meta2_range);
+  if (answer.has_value()) return std::move(*answer);
+  DirectoryAnswer first;
+  first.range.id = first_range_id;
+  return first;
+}
+
+Result<DirectoryAnswer> RangeRouter::Finder::find(ByteView address, Side side,
+                                                  const RangeDescriptor* meta2_range) {
+  DirectoryAnswer answer = hint(address, side, meta2_range);
+  TRY_ASSIGN(const RangeHeader header, find_header(address, side, answer.range.id));
+  if (!is_known_by_descriptor(header))
+    return Error{Code::conflict, to_string(header) + " is being changed"};
+  answer.range = to_descriptor(header);
+  return answer;
 }
 
 Result<RangePointer> RangeRouter::find(ByteView address, Side side) {
-  const RangeRef known = cache_.get(address, side);
-  if (!known) return look_up(address, side);
+  const Result<RangeRef> known = cache_.find(address, side);
+  // An error may be that of a lookup that somebody made for another address close by.
+  if (!known.has_value()) return find_changing(address, side);
   auto range = std::make_shared<RangeHeader>();
-  range->id = known.id();
-  range->generation = known.generation();
-  range->start = known.start();
-  range->end = known.end();
+  range->id = known->id();
+  range->generation = known->generation();
+  range->start = known->start();
+  range->end = known->end();
   return range;
 }
 
-Result<RangePointer> RangeRouter::look_up(ByteView address, Side side) {
-  // Whatever is wrong with the directory, the ranges know better.
-  const Result<DirectoryAnswer> hint = directory_.find(address, side);
-  RangeId id = hint.has_value() ? hint->range.id : first_range_id;
+Result<RangePointer> RangeRouter::find_changing(ByteView address, Side side) {
   Patience patience(clock_, patience_us_);
-  for (unsigned lookup = 0; lookup < lookups_max; lookup++) {
-    Result<RangeHeader> header = read_header(store_, "range.header", id);
-    if (!header.has_value()) {
-      if (header.error().code != Code::not_found || id == first_range_id) return header.error();
-      id = first_range_id;
-      continue;
-    }
-    if (header->state == RangeState::gone) {
-      id = header->other;
-      continue;
-    }
-    if (!header->may_read()) {
-      TRY(wait(*header, patience));
-      continue;
-    }
-    const RangeDescriptor range = to_descriptor(*header);
-    // A descriptor says nothing of what may be written: while it is split it is not remembered.
-    if (header->state != RangeState::split) cache_.insert(range);
-    if (holds(range, address, side)) return std::make_shared<const RangeHeader>(std::move(*header));
-    const bool is_before = side == Side::at ? address < range.start : address <= range.start;
-    id = is_before || header->right == RangeId{} ? first_range_id : header->right;
+  RangeId id = finder_.hint(address, side).range.id;
+  for (unsigned waits = 0; waits < waits_max; waits++) {
+    TRY_ASSIGN(RangeHeader header, finder_.find_header(address, side, id));
+    id = header.id;
+    if (is_known_by_descriptor(header)) cache_.insert(to_descriptor(header));
+    if (header.may_read()) return std::make_shared<const RangeHeader>(std::move(header));
+    TRY(wait(header, patience));
   }
   return Error{Code::unavailable,
-               fmt::format("the ranges around {} change all the time: try again", quote(address))};
+               fmt::format("the range of {} is split and merged all the time: try again later, or "
+                           "see 'trellis range history' for who does that",
+                           quote(address))};
 }
 
 void RangeRouter::forget(const RangeHeader& range) {
@@ -71,12 +77,7 @@ void RangeRouter::forget(const RangeHeader& range) {
 
 Status RangeRouter::wait(const RangeHeader& range, Patience& patience) {
   forget(range);
-  if (patience.wait(fmt::format("{} {}", range.id.value, range.generation))) return {};
-  const Status settled = settle_range(store_, range.id);
-  // Whoever else was at it has changed something: that is what was waited for.
-  const bool is_changed = settled.has_value() || settled.error().code == Code::conflict ||
-                          settled.error().code == Code::not_found;
-  return is_changed ? Status() : settled;
+  return wait_or_settle(store_, range, patience);
 }
 
 }  // namespace trellis

@@ -12,8 +12,7 @@ Status copy_structure(ObjectStore& store, const RangeHeader& from, const RangeHe
   ReadAnswer answer;
   const Bytes source = range_object_name(from.id);
   TRY(object_status(store.read("split.read", source, read, answer), source));
-  if (answer.omap.empty()) return {};
-  WriteOperation write{.guards = {generation_is(to)}};
+  WriteOperation write{.guards = {generation_is(to)}, .changes = {SetAttribute{"step", "1"}}};
   for (const auto& [key, value] : answer.omap) write.changes.emplace_back(OmapSet{key, value});
   const Bytes target = range_object_name(to.id);
   return object_status(store.write("split.copy", target, write), target);
@@ -32,7 +31,8 @@ Status split_frozen(ObjectStore& store, const RangeHeader& frozen, const RangeHe
                     .begin = made.start,
                     .end = made.end,
                     .read_point = "split.read",
-                    .write_point = "split.copy"},
+                    .write_point = "split.copy",
+                    .step = 1},
                    options));
   RangeHeader live = made;
   ++live.generation;
@@ -79,7 +79,7 @@ Status split_range(ObjectStore& store, const RangeHeader& range, ByteView at, Ra
   if (!done.has_value() && done.error().code == Code::conflict) return done;
   if (done.has_value()) done = split_frozen(store, frozen, made, options);
   if (done.has_value()) return done;
-  return end_change(store, range.id, done,
+  return end_change(store, frozen, done,
                     [&](const RangeHeader& now) { return now.end == at && now.right == new_id; });
 }
 

@@ -8,6 +8,8 @@ namespace {
 
 constexpr EntryKind addressed_kinds[] = {EntryKind::payload, EntryKind::version, EntryKind::intent};
 
+constexpr size_t entries_at_first = 16;  // values may be large
+
 size_t set_bytes(const Change& change) {
   const auto& set = std::get<OmapSet>(change);
   return set.key.size() + set.value.size();
@@ -24,6 +26,7 @@ class EntryCopier {
     while (std::ranges::any_of(cursors_, [](const Cursor& cursor) { return !cursor.done; })) {
       std::vector<Change> page;
       TRY(read_page(page));
+      fit_pages(page);
       TRY(write_page(page));
     }
     return {};
@@ -44,7 +47,7 @@ class EntryCopier {
       if (cursor.first) operation.omap_keys.push_back(cursor.after);
       operation.omap_pages.push_back({.start_after = cursor.after,
                                       .prefix = entry_key(cursor.kind, {}),
-                                      .entries_max = options_.page_entries});
+                                      .entries_max = entries_});
     }
     const Bytes object = range_object_name(copy_.source.id);
     ReadAnswer answer;
@@ -71,6 +74,16 @@ class EntryCopier {
     }
   }
 
+  // A read is limited by a number of entries: as many as fill a page if they are as large as those
+  // before them, so that memory stays in the order of one, whatever the range holds.
+  void fit_pages(const std::vector<Change>& page) {
+    size_t bytes = 0;
+    for (const Change& change : page) bytes += set_bytes(change);
+    const size_t fitting = entries_ * options_.page_bytes / std::max<size_t>(bytes, 1);
+    const size_t most = std::min(2 * entries_, options_.page_entries);
+    entries_ = std::clamp<size_t>(fitting, 1, most);
+  }
+
   Status write_page(std::vector<Change>& page) {
     const Bytes object = range_object_name(copy_.target.id);
     for (size_t begin = 0; begin < page.size();) {
@@ -80,6 +93,7 @@ class EntryCopier {
         bytes += set_bytes(page[begin]);
         operation.changes.push_back(std::move(page[begin]));
       }
+      operation.changes.emplace_back(SetAttribute{"step", std::to_string(++step_)});
       TRY(object_status(store_.write(copy_.write_point, object, operation), object));
     }
     return {};
@@ -89,6 +103,8 @@ class EntryCopier {
   const EntryCopy& copy_;
   const RangeChangeOptions& options_;
   std::array<Cursor, std::size(addressed_kinds)> cursors_;
+  size_t entries_ = std::min(entries_at_first, options_.page_entries);
+  uint64_t step_ = copy_.step;
 };
 
 Bytes state_text(const RangeHeader& header) {
@@ -113,6 +129,22 @@ std::vector<Change> remove_entries_from(ByteView from) {
   for (const EntryKind kind : addressed_kinds)
     changes.emplace_back(OmapRemoveRange{entry_key(kind, from), prefix_end(entry_key(kind, {}))});
   return changes;
+}
+
+Status end_change(ObjectStore& store, const RangeHeader& marked, const Status& failed,
+                  FunctionRef<bool(const RangeHeader& now)> is_done) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Result<RangeHeader> now = read_header(store, "change.look", marked.id);
+    if (!now.has_value()) continue;
+    // If somebody has undone it, the range may be a part of what others are about to do.
+    const bool is_own = now->state == marked.state && now->generation == marked.generation;
+    const bool is_decided = now->state == RangeState::unsplit || now->state == RangeState::halved ||
+                            now->state == RangeState::unmerge || now->state == RangeState::merged;
+    if ((!is_own && !is_decided) || settle_seen(store, *now).has_value()) break;
+  }
+  const Result<RangeHeader> header = read_header(store, "change.look", marked.id);
+  if (header.has_value() && is_done(*header)) return {};
+  return failed;
 }
 
 Status copy_entries(ObjectStore& store, const EntryCopy& copy, const RangeChangeOptions& options) {

@@ -24,6 +24,7 @@ struct EntryCopy {
   ByteView end;
   FaultPoint read_point;
   FaultPoint write_point;
+  uint64_t step = 0;  // of the target, so far
 };
 Status copy_entries(ObjectStore& store, const EntryCopy& copy, const RangeChangeOptions& options);
 
@@ -33,15 +34,12 @@ Status finish_split(ObjectStore& store, const RangeHeader& range);
 Status undo_merge(ObjectStore& store, RangeHeader range);
 Status finish_merge(ObjectStore& store, const RangeHeader& range);
 
-// What a split or merge answers that stopped at `failed`: it tidies up, and looks whether it is
-// done all the same.
-template <class IsDone>
-Status end_change(ObjectStore& store, RangeId id, const Status& failed, IsDone is_done) {
-  for (int attempt = 0; attempt < 2; ++attempt)
-    if (settle_range(store, id).has_value()) break;
-  const Result<RangeHeader> header = read_header(store, "change.look", id);
-  if (header.has_value() && is_done(*header)) return {};
-  return failed;
-}
+// settle_range of a range as it was seen: what others have begun since is not touched.
+Status settle_seen(ObjectStore& store, const RangeHeader& range);
+
+// What a split or merge answers that stopped at `failed` after it had marked its range: it tidies
+// up, and looks whether it is done all the same.
+Status end_change(ObjectStore& store, const RangeHeader& marked, const Status& failed,
+                  FunctionRef<bool(const RangeHeader& now)> is_done);
 
 }  // namespace trellis

@@ -75,6 +75,7 @@ class Appender {
 void split_and_merge(FakeObjectStore& store, uint64_t seed, const std::atomic<bool>& stop,
                      std::atomic<uint64_t>& changes) {
   Random random(seed);
+  SystemClock clock;
   while (!stop) {
     FaultyObjectStore client(store, random.next());
     client.plan({random.one_in(2) ? "split.copy" : "merge.copy", 1 + random.below(30),
@@ -82,7 +83,8 @@ void split_and_merge(FakeObjectStore& store, uint64_t seed, const std::atomic<bo
     client.plan({random.one_in(2) ? "split.commit" : "merge.commit", 1 + random.below(5),
                  fault_modes[random.below(std::size(fault_modes))]});
     RangeIdCounter ids(client);
-    ClusterHome home(client, [&] { return ids.next(); }, {.page_entries = 4});
+    ClusterHome home(client, clock, [&] { return ids.next(); },
+                     {.page_entries = 4, .patience_us = 500});
     RangeSweeper sweeper(client);
     for (int i = 0; i < 20 && !stop && !client.dead(); ++i) {
       const Bytes at = stress_key(random.below(stress_keys));

@@ -1,5 +1,6 @@
 #include "cluster_engine/range_sweeper.h"
 
+#include "cluster_engine/range_patience.h"
 #include "cluster_engine/range_steps.h"
 
 namespace trellis {
@@ -11,7 +12,7 @@ Result<size_t> RangeSweeper::sweep() {
       ids.push_back(*id);
   });
   TRY(object_status(listed, "the list of range objects"));
-  std::map<RangeId, RangeHeader> met;
+  std::map<RangeId, Bytes> met;
   size_t settled = 0;
   Status first_failure;
   const auto failed = [&](const Error& error) {
@@ -24,15 +25,16 @@ Result<size_t> RangeSweeper::sweep() {
       continue;
     }
     if (header->state == RangeState::live) continue;
+    Bytes progress = progress_of(store_, *header);
     const auto before = met_.find(id);
-    if (before == met_.end() || before->second != *header) {
-      met.emplace(id, *header);
+    if (before == met_.end() || before->second != progress) {
+      met.emplace(id, std::move(progress));
       continue;
     }
     const Status done =
         header->state == RangeState::gone
             ? change_header(store_, "sweep.remove", *header, *header, {RemoveObject{}})
-            : settle_range(store_, id);
+            : settle_seen(store_, *header);
     if (done.has_value())
       ++settled;
     else if (done.error().code != Code::conflict)

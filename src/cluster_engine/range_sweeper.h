@@ -2,7 +2,7 @@
 // waits for, tombstones that nobody needs.
 //
 // Whether a server is dead or slow nobody can tell, and safety does not depend on it: what has not
-// moved between two sweeps is settled, so the time between them is what a split or merge may take.
+// moved between two sweeps is settled, so the time between them is what one step may take.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ class RangeSweeper {
 
  private:
   ObjectStore& store_;
-  std::map<RangeId, RangeHeader> met_;  // in the sweep before, neither live nor new
+  std::map<RangeId, Bytes> met_;  // in the sweep before, neither live nor new: their progress
 };
 
 }  // namespace trellis

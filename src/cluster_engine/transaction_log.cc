@@ -11,6 +11,7 @@ namespace trellis {
 namespace {
 
 constexpr ByteView state_attribute = "st";
+constexpr ByteView beat_attribute = "beat";
 constexpr ByteView live_state = "live";
 constexpr ByteView fenced_state = "fenced";
 constexpr int looks_max = 4;
@@ -18,6 +19,28 @@ constexpr int looks_max = 4;
 uint64_t draw_incarnation() {
   std::random_device device;
   return (uint64_t{device()} << 32) | device();
+}
+
+Error fenced_error() {
+  return {
+      Code::unavailable,
+      "this client was declared dead by others, as nothing was heard of it, and does not commit "
+      "until it has started again: it does so with its next heartbeat, try again then"};
+}
+
+Result<uint64_t> make_log(ObjectStore& store) {
+  while (true) {
+    const uint64_t incarnation = draw_incarnation();
+    const Bytes object = log_object_name(incarnation);
+    const int answer =
+        store.write("log.create", object,
+                    {.create_exclusively = true,
+                     .guards = {},
+                     .changes = {SetAttribute{Bytes(state_attribute), Bytes(live_state)}}});
+    if (answer == -EEXIST || incarnation == 0) continue;
+    TRY(object_status(answer, object));
+    return incarnation;
+  }
 }
 
 bool same_txn(const Writer& a, const Writer& b) {
@@ -35,18 +58,42 @@ Error without_doubt(Error error) {
 
 Result<std::unique_ptr<TransactionLog>> TransactionLog::open(ObjectStore& store,
                                                              RangeRouter& router) {
-  while (true) {
-    const uint64_t incarnation = draw_incarnation();
-    const Bytes object = log_object_name(incarnation);
-    const int answer =
-        store.write("log.create", object,
-                    {.create_exclusively = true,
-                     .guards = {},
-                     .changes = {SetAttribute{Bytes(state_attribute), Bytes(live_state)}}});
-    if (answer == -EEXIST) continue;
-    TRY(object_status(answer, object));
-    return std::make_unique<TransactionLog>(store, router, incarnation);
-  }
+  TRY_ASSIGN(const uint64_t incarnation, make_log(store));
+  return std::make_unique<TransactionLog>(store, router, incarnation);
+}
+
+Status TransactionLog::check_not_fenced() const {
+  if (fenced_ != incarnation_) return {};
+  return fenced_error();
+}
+
+Error TransactionLog::note_fenced(uint64_t incarnation) {
+  fenced_ = incarnation;
+  return fenced_error();
+}
+
+Status TransactionLog::beat() {
+  const uint64_t incarnation = incarnation_;
+  const Bytes object = log_object_name(incarnation);
+  const int answer = store_.write(
+      "beat", object,
+      {.guards = {AttributeIs{Bytes(state_attribute), Bytes(live_state)}},
+       .changes = {SetAttribute{Bytes(beat_attribute), std::to_string(++last_beat_)}}});
+  if (answer == -ECANCELED || answer == -ENOENT) return note_fenced(incarnation);
+  const Status done = object_status(answer, object);
+  return done.has_value() ? done : Status(without_doubt(done.error()));
+}
+
+Status TransactionLog::restart() {
+  TRY_ASSIGN(incarnation_, make_log(store_));
+  return {};
+}
+
+Result<Bytes> read_heartbeat(ObjectStore& store, uint64_t incarnation) {
+  const Bytes object = log_object_name(incarnation);
+  ReadAnswer answer;
+  TRY(object_status(store.read("watch.read", object, {.want_attributes = true}, answer), object));
+  return answer.attributes[Bytes(beat_attribute)];
 }
 
 Result<bool> TransactionLog::decide(const Writer& txn, const Decision& decision) {
@@ -58,8 +105,7 @@ Result<bool> TransactionLog::decide(const Writer& txn, const Decision& decision)
                                OmapIs{key, Compare::equal, ""}},
                     .changes = {OmapSet{key, encode_decision(decision)}}});
   if (answer >= 0) return true;
-  if (answer == -ENOENT)
-    return Error{Code::unavailable, "this client was declared dead: open the map again"};
+  if (answer == -ENOENT) return note_fenced(txn.incarnation);
   if (answer != -ECANCELED && !is_unknown(answer)) {
     TRY(object_status(answer, object));
   }
@@ -69,17 +115,17 @@ Result<bool> TransactionLog::decide(const Writer& txn, const Decision& decision)
     return Error{Code::maybe, "not known to be committed: " + decided.error().message};
   if (!*decided && is_unknown(answer))
     return Error{Code::maybe, "not known to be committed: this client was declared dead meanwhile"};
-  if (!decided->value_or(false)) TRY(check_live());
+  if (!decided->value_or(false)) TRY(check_live(txn.incarnation));
   return decided->value_or(false);
 }
 
-Status TransactionLog::check_live() {
-  const Bytes object = log_object_name(incarnation_);
+Status TransactionLog::check_live(uint64_t incarnation) {
+  const Bytes object = log_object_name(incarnation);
   ReadAnswer answer;
   const int status = store_.read("decide.look", object, {.want_attributes = true}, answer);
   if (status != -ENOENT) TRY(object_status(status, object));
   if (answer.attributes[Bytes(state_attribute)] == live_state) return {};
-  return Error{Code::unavailable, "this client was declared dead: open the map again"};
+  return note_fenced(incarnation);
 }
 
 Result<std::optional<bool>> TransactionLog::decision_of(const Writer& txn, FaultPoint point) {
@@ -229,6 +275,24 @@ Status TransactionLog::sweep(uint64_t incarnation) {
                     .changes = {SetAttribute{Bytes(state_attribute), Bytes(fenced_state)}}});
   if (fenced == -ENOENT) return {};
   if (fenced != -ECANCELED) TRY(object_status(fenced, object));  // canceled: it is fenced already
+  TRY(finish_decisions(object));
+  const int removed =
+      store_.write("sweep.remove", object,
+                   {.guards = {AttributeIs{Bytes(state_attribute), Bytes(fenced_state)}},
+                    .changes = {RemoveObject{}}});
+  return removed == -ENOENT ? Status() : object_status(removed, object);
+}
+
+Status TransactionLog::finish_decisions(const Bytes& object) {
+  const auto finish = [&](const Bytes& key, const Bytes& bytes) -> Status {
+    if (key.size() != 16) return Error{Code::corrupt, object + " holds what is no decision"};
+    const Writer txn{load_be(key.data(), 8), load_be(key.data() + 8, 8)};
+    TRY_ASSIGN(const Decision decision, decode_decision(bytes));
+    for (const auto& [first, last] : decision.written)
+      TRY(resolve_between(txn, decision.committed, first, last, "sweep.resolve"));
+    return {};
+  };
+  Status first_failure;
   Bytes start_after;
   for (bool more = true; more;) {
     ReadAnswer answer;
@@ -243,18 +307,11 @@ Status TransactionLog::sweep(uint64_t incarnation) {
     more = answer.pages[0].more;
     for (const auto& [key, bytes] : answer.pages[0].entries) {
       start_after = key;
-      if (key.size() != 16) return Error{Code::corrupt, object + " holds what is no decision"};
-      const Writer txn{load_be(key.data(), 8), load_be(key.data() + 8, 8)};
-      TRY_ASSIGN(const Decision decision, decode_decision(bytes));
-      for (const auto& [first, last] : decision.written)
-        TRY(resolve_between(txn, decision.committed, first, last, "sweep.resolve"));
+      const Status finished = finish(key, bytes);
+      if (!finished.has_value() && first_failure.has_value()) first_failure = finished;
     }
   }
-  const int removed =
-      store_.write("sweep.remove", object,
-                   {.guards = {AttributeIs{Bytes(state_attribute), Bytes(fenced_state)}},
-                    .changes = {RemoveObject{}}});
-  return removed == -ENOENT ? Status() : object_status(removed, object);
+  return first_failure;
 }
 
 }  // namespace trellis

@@ -1,12 +1,14 @@
 // The decisions of one client's commits over several ranges, and what anybody does about intents
 // that are met.
 //
-//   object tx.<incarnation>     st = live | fenced;  omap: <txn> -> decision (intent.h)
+//   object tx.<incarnation>     st = live | fenced;  beat = a number that grows while it lives
+//                               omap: <txn> -> decision (intent.h)
 //
 // A decision is made once: whoever is first, the committer with "C" or a helper with "A". "C" goes
 // when all intents are resolved. "A" stays for as long as the log does: a "C" that was sent and not
 // answered may still arrive. A log is removed when its client is dead, fenced off and swept; what
-// is left of its intents was not decided.
+// is left of its intents was not decided. Who is dead nobody knows for sure (log_watch.h): one that
+// is fenced off and lives commits nothing more before it has started again as a new incarnation.
 //
 // Threads: any. Blocking: every call.
 #pragma once
@@ -33,6 +35,12 @@ class TransactionLog {
       : store_(store), router_(router), incarnation_(incarnation) {}
 
   uint64_t incarnation() const { return incarnation_; }
+  // Code::unavailable: it was found to be fenced off.
+  Status check_not_fenced() const;
+  // Says that this client lives. Code::unavailable if others say that it does not.
+  Status beat();
+  // Goes on with a new log. What was begun with the old one is refused, if it is fenced off.
+  Status restart();
   Writer next_writer() { return {incarnation_, ++last_sequence_}; }
 
   // True: committed, for good. False: aborted, for good. Code::maybe: nobody knows yet; other
@@ -58,13 +66,21 @@ class TransactionLog {
   // What stands in the log, after "A" was put there if there was nothing. Absent: there is no log
   // any more.
   Result<std::optional<bool>> decision_of(const Writer& txn, FaultPoint point);
-  Status check_live();
+  // Of a log that is fenced. The first error, after all that can be finished is.
+  Status finish_decisions(const Bytes& object);
+  Status check_live(uint64_t incarnation);
+  Error note_fenced(uint64_t incarnation);
 
   ObjectStore& store_;
   RangeRouter& router_;
-  const uint64_t incarnation_;
+  std::atomic<uint64_t> incarnation_;
+  std::atomic<uint64_t> fenced_ = 0;  // the last incarnation that was found to be fenced off
   std::atomic<uint64_t> last_sequence_ = 0;
+  std::atomic<uint64_t> last_beat_ = 0;
 };
+
+// What a client wrote with its last beat. Code::not_found if there is no such log.
+Result<Bytes> read_heartbeat(ObjectStore& store, uint64_t incarnation);
 
 // The operation that resolves intents, without the guard of the generation.
 WriteOperation resolve_operation(const StoredIntents& met, bool committed);

@@ -91,15 +91,24 @@ struct DirectoryAnswer {
 // How many neighbours a lookup brings along.
 constexpr size_t directory_prefetch = 8;
 
-class Directory {
+// What a cache asks for what it does not know (range_cache.h).
+class RangeFinder {
+ public:
+  virtual ~RangeFinder() = default;
+  // `meta2_range`: the range that holds the record, if the caller knows it; saves a read, and does
+  // no harm if it is stale.
+  virtual Result<DirectoryAnswer> find(ByteView address, Side side,
+                                       const RangeDescriptor* meta2_range) = 0;
+};
+
+class Directory final : public RangeFinder {
  public:
   // `first_home`: where the first range is, always.
   explicit Directory(MetaReader& reader, Bytes first_home = {});
 
-  // `meta2_range`: the range that holds the record, if the caller knows it; saves a read, and does
-  // no harm if it is stale. Code::corrupt if there is no record for the address, or a bad one.
+  // Code::corrupt if there is no record for the address, or a bad one.
   Result<DirectoryAnswer> find(ByteView address, Side side,
-                               const RangeDescriptor* meta2_range = nullptr);
+                               const RangeDescriptor* meta2_range = nullptr) override;
 
   uint64_t reads() const { return reads_.load(std::memory_order_relaxed); }
 

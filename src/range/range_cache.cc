@@ -73,7 +73,7 @@ bool RangeRef::holds(ByteView address, Side side) const {
 RangeDescriptor RangeRef::descriptor() const { return leaf_->view(index_).descriptor(); }
 
 struct RangeCache::State {
-  State(Directory& directory, size_t bytes_max) : directory(directory), bytes_max(bytes_max) {
+  State(RangeFinder& finder, size_t bytes_max) : finder(finder), bytes_max(bytes_max) {
     static std::atomic<uint64_t> caches{0};
     id = caches.fetch_add(1) + 1;
   }
@@ -219,7 +219,7 @@ struct RangeCache::State {
   Result<RangeRef> look_up(ByteView address, Side side);
   Result<RangeRef> find_missing(ByteView address, Side side);
 
-  Directory& directory;
+  RangeFinder& finder;
   const size_t bytes_max;
   uint64_t id;
 
@@ -252,7 +252,7 @@ Result<RangeRef> RangeCache::State::look_up(ByteView address, Side side) {
     if (const RangeRef known = peek(record, Side::at)) meta2_range = known.descriptor();
   }
   TRY_ASSIGN(const DirectoryAnswer answer,
-             directory.find(address, side, meta2_range.generation == 0 ? nullptr : &meta2_range));
+             finder.find(address, side, meta2_range.generation == 0 ? nullptr : &meta2_range));
   directory_reads.fetch_add(answer.reads, std::memory_order_relaxed);
   const std::lock_guard lock(write_mutex);
   for (const RangeDescriptor& other : answer.others) insert(other);
@@ -304,8 +304,8 @@ Result<RangeRef> RangeCache::State::find_missing(ByteView address, Side side) {
   }
 }
 
-RangeCache::RangeCache(Directory& directory, size_t bytes_max)
-    : state_(std::make_unique<State>(directory, bytes_max)) {}
+RangeCache::RangeCache(RangeFinder& finder, size_t bytes_max)
+    : state_(std::make_unique<State>(finder, bytes_max)) {}
 
 RangeCache::~RangeCache() {
   for (const State::Retired& gone : state_->retired)

@@ -73,7 +73,8 @@ struct RangeCacheFigures {
 
 class RangeCache {
  public:
-  RangeCache(Directory& directory, size_t bytes_max);
+  // `finder`, mostly a Directory, must outlive it.
+  RangeCache(RangeFinder& finder, size_t bytes_max);
   // REQUIRES: nobody calls any more. References may live on.
   ~RangeCache();
   RangeCache(const RangeCache&) = delete;

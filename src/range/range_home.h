@@ -46,6 +46,9 @@ class RangeHome {
   // every read: it may take its time, and ends the walk with a stop.
   virtual Status walk(const RangeDescriptor& range, ScanVisitor visit,
                       FunctionRef<Visit()> between) = 0;
+
+  // True if the generation of a range may grow while its record in the directory stays as it is.
+  virtual bool records_may_lag() const { return false; }
 };
 
 }  // namespace trellis

@@ -28,12 +28,14 @@ using ExpectedRecords = std::map<Bytes, RangeDescriptor, std::less<>>;  // by ke
 
 struct HomeRanges {
   uint64_t count = 0;
+  bool may_lag = false;  // a record may be of a lower generation
   ExpectedRecords expected;
   std::vector<RangeFinding> findings;
 };
 
 Result<HomeRanges> read_ranges(RangeHome& home) {
   HomeRanges out;
+  out.may_lag = home.records_may_lag();
   Bytes end;  // of all so far
   const auto find = [&](FindingKind kind, std::string text) {
     out.findings.push_back({kind, std::move(text)});
@@ -67,12 +69,11 @@ Result<HomeRanges> read_ranges(RangeHome& home) {
   return out;
 }
 
-std::optional<RangeFinding> judge_record(ByteView key, ByteView value,
-                                         const ExpectedRecords& expected) {
+std::optional<RangeFinding> judge_record(ByteView key, ByteView value, const HomeRanges& ranges) {
   const std::string name = "the record " + to_hex(key);
-  const auto place = expected.find(key);
-  const Result<RangeDescriptor> stored = decode_descriptor(value);
-  if (place == expected.end())
+  const auto place = ranges.expected.find(key);
+  Result<RangeDescriptor> stored = decode_descriptor(value);
+  if (place == ranges.expected.end())
     return RangeFinding{FindingKind::stray_record,
                         fmt::format("{} is of no range{}", name,
                                     stored.has_value() ? ": " + to_string(*stored) : "")};
@@ -87,6 +88,8 @@ std::optional<RangeFinding> judge_record(ByteView key, ByteView value,
   if (stored->start > range.start)
     return RangeFinding{FindingKind::wrong_bounds, both + ": it leaves a hole"};
   if (stored->end != range.end) return RangeFinding{FindingKind::wrong_bounds, both};
+  if (ranges.may_lag && stored->generation < range.generation)
+    stored->generation = range.generation;
   if (stored->generation != range.generation)
     return RangeFinding{FindingKind::wrong_generation, both};
   if (*stored != range) return RangeFinding{FindingKind::wrong_range, both};
@@ -99,8 +102,9 @@ struct RecordDifference {
 };
 
 // How the directory differs from what is expected, and how many records it has.
-Result<uint64_t> compare(Engine& engine, const ExpectedRecords& expected,
+Result<uint64_t> compare(Engine& engine, const HomeRanges& ranges,
                          std::vector<RecordDifference>& differences) {
+  const ExpectedRecords& expected = ranges.expected;
   uint64_t records = 0;
   auto next = expected.begin();
   const auto lost_before = [&](std::optional<ByteView> key) {
@@ -118,7 +122,7 @@ Result<uint64_t> compare(Engine& engine, const ExpectedRecords& expected,
           records++;
           lost_before(key);
           if (next != expected.end() && next->first == key) ++next;
-          if (auto finding = judge_record(key, value, expected))
+          if (auto finding = judge_record(key, value, ranges))
             differences.push_back({Bytes(key), std::move(*finding)});
           return Visit::go_on;
         }));
@@ -133,7 +137,7 @@ Result<VerifyReport> verify_once(RangeHome& home, Engine& engine) {
   VerifyReport report;
   TRY_ASSIGN(HomeRanges ranges, read_ranges(home));
   std::vector<RecordDifference> differences;
-  TRY_ASSIGN(report.records, compare(engine, ranges.expected, differences));
+  TRY_ASSIGN(report.records, compare(engine, ranges, differences));
   report.ranges = ranges.count;
   report.of_ranges = std::move(ranges.findings);
   for (RecordDifference& each : differences) report.of_directory.push_back(std::move(each.finding));
@@ -212,7 +216,7 @@ Result<RebuildReport> rebuild_directory(RangeHome& home, Engine& engine) {
     std::vector<RecordDifference> differences;
     {
       TRY_ASSIGN(const HomeRanges ranges, read_ranges(home));
-      TRY(compare(engine, ranges.expected, differences));
+      TRY(compare(engine, ranges, differences));
       if (ranges.findings.empty() && differences.empty()) return report;
     }
     // Evidence first and ranges then: a range that changes after its evidence was read changes the

@@ -24,7 +24,7 @@ class ClusterWorld {
     std::unique_ptr<FaultyObjectStore> store;
     std::unique_ptr<ClusterEngine> engine;
   };
-  Client open_client(ClusterEngineOptions options = {.patience_us = 2'000});
+  Client open_client(ClusterEngineOptions options = {.patience_us = 2'000, .beat_interval_us = 0});
 
   FakeObjectStore& store() { return store_; }
   SystemClock& clock() { return clock_; }

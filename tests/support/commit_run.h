@@ -37,7 +37,8 @@ struct Scenario {
 struct CommitClient {
   CommitClient(FakeObjectStore& objects, Clock& clock)
       : store(objects),
-        engine(std::move(*ClusterEngine::open(store, clock, {.patience_us = 500}))) {}
+        engine(std::move(
+            *ClusterEngine::open(store, clock, {.patience_us = 500, .beat_interval_us = 0}))) {}
   FaultyObjectStore store;
   std::unique_ptr<ClusterEngine> engine;
 };
@@ -101,6 +102,7 @@ class CommitRun {
 
   FakeObjectStore& objects() { return objects_; }
   FaultyObjectStore& committer() { return committer_.store; }
+  ClusterEngine& committer_engine() { return *committer_.engine; }
   FaultyObjectStore& helper() { return helper_.store; }
 
  private:
@@ -112,7 +114,7 @@ class CommitRun {
       for (const ByteView at : range_starts)
         EXPECT_OK(split_range(*store, *find_range(*store, at), at, RangeId{++id}));
       FakeClock clock(0);
-      auto engine = ClusterEngine::open(*store, clock);
+      auto engine = ClusterEngine::open(*store, clock, {.beat_interval_us = 0});
       Commit commit;
       for (const char* name : {"k1", "m1", "m2", "p1", "p2"}) commit.writes.put(name, "old");
       EXPECT_OK(trellis::commit(**engine, commit));
