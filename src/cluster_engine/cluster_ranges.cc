@@ -14,7 +14,7 @@ ClusterRanges::ClusterRanges(ObjectStore& store, Engine& engine, Clock& clock,
     : ids_(store),
       log_(engine),
       home_(
-          store, [this] { return ids_.next(); }, options.changes,
+          store, clock, [this] { return ids_.next(); }, options.changes,
           [this, &clock](RangeEvent event) {
             event.time_ms = clock.unix_ms();
             if (const Status recorded = log_.record(event); !recorded)
