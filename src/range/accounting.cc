@@ -110,7 +110,8 @@ void RangeAccounting::for_each_entry(ByteView from, See see) const {
   } while (piece.size() == piece_entries);
 }
 
-void RangeAccounting::replace(std::span<const RangeDescriptor> after, uint64_t now_us) {
+void RangeAccounting::replace(std::span<const RangeDescriptor> after, uint64_t now_us,
+                              Known known) {
   const std::unique_lock lock(mutex_);
   // Kept until the end: their mutexes must outlive the locks.
   const auto before = overlapping(after.front().start, after.back().end);
@@ -118,7 +119,7 @@ void RangeAccounting::replace(std::span<const RangeDescriptor> after, uint64_t n
   for (const auto& entry : before) {
     while (newer != after.end() && newer->end <= entry->range.start) ++newer;
     for (auto at = newer; at != after.end() && at->start < entry->range.end; ++at)
-      if (at->generation <= entry->range.generation) return;
+      if (known == Known::newest_counts && at->generation <= entry->range.generation) return;
   }
   Entry sum(after.front(), 0);
   uint64_t counted_ms = before.empty() ? 0 : ~0ull;

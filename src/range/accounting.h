@@ -57,9 +57,12 @@ class RangeAccounting {
   explicit RangeAccounting(unsigned weight) : weight_(weight) {}
 
   // An interval is cut into these from now on. What was known of its ranges before they share
-  // evenly, or one gets it together. Nothing, if a range in it is known to be newer.
+  // evenly, or one gets it together. Nothing, if a range in it is known to be newer, unless what is
+  // known may be wrong.
   // REQUIRES: not empty, neighbours, by start
-  void replace(std::span<const RangeDescriptor> after, uint64_t now_us);
+  enum class Known : bool { newest_counts, may_be_wrong };
+  void replace(std::span<const RangeDescriptor> after, uint64_t now_us,
+               Known known = Known::newest_counts);
   // As counted, or as stored when the server stopped last, which is not exact. Nothing, if the
   // range is another by now.
   void set_size(const RangeDescriptor& range, uint64_t bytes, uint64_t keys, uint64_t counted_ms,

@@ -141,7 +141,8 @@ Status RangeKeeper::reload() {
     known.emplace(figures.range.start, std::move(figures.range));
   std::vector<RangeDescriptor> run;  // neighbours that are new
   const auto replace = [&] {
-    if (!run.empty()) accounting_.replace(run, clock_.monotonic_us());
+    if (!run.empty())
+      accounting_.replace(run, clock_.monotonic_us(), RangeAccounting::Known::may_be_wrong);
     for (const RangeDescriptor& range : run) options_.changed(range);
     run.clear();
   };
