@@ -43,7 +43,7 @@ class LatchTable {
   };
 
  private:
-  static constexpr size_t granule_stripes = 4096;
+  static constexpr size_t granule_stripes = 16384;
   static constexpr size_t keyspace_stripes = 256;
 
   std::unique_ptr<Stripe[]> keyspaces_;

@@ -20,6 +20,7 @@ constexpr size_t crowd = 12;  // members
 constexpr size_t no_crowd_more = 6;
 constexpr auto yield_time_max = std::chrono::microseconds(500);
 constexpr uint32_t turns_without_yield = 256;
+constexpr auto load_window = std::chrono::milliseconds(50);
 
 void run_all(const std::vector<std::function<void()>>& functions) {
   for (const std::function<void()>& function : functions) {
@@ -151,6 +152,10 @@ void EventLoop::change_watch(int socket, uint32_t events, LoopMember& member) {
   epoll_ctl(poller_.native_handle(), EPOLL_CTL_MOD, socket, &event);
 }
 
+void EventLoop::end_watch(int socket) {
+  epoll_ctl(poller_.native_handle(), EPOLL_CTL_DEL, socket, nullptr);
+}
+
 void EventLoop::poll_later() {
   poller_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                      [this](boost::system::error_code error) {
@@ -190,13 +195,25 @@ bool EventLoop::poll() {
   if (ready_count_ == 0) return false;
   wait_for_more();
   const size_t count = ready_count_;
+  const Time start = std::chrono::steady_clock::now();
   for (size_t i = 0; i < ready_count_; ++i) {
     auto* const member = static_cast<LoopMember*>(ready_[i].data.ptr);
     if (member != nullptr) member->ready(ready_[i].events);
   }
   ready_count_ = 0;
   end_turn();
+  count_load(start);
   return count > 1;
+}
+
+void EventLoop::count_load(Time turn_start) {
+  const Time now = std::chrono::steady_clock::now();
+  busy_ += now - turn_start;
+  if (now - load_since_ < load_window) return;
+  const double busy = std::chrono::duration<double>(busy_) / (now - load_since_);
+  busy_ = {};
+  load_since_ = now;
+  if (on_load_) run_all({[&] { on_load_(busy); }});
 }
 
 // A wait for events queues the handlers of all sockets that it found ready, so what is posted by
@@ -211,6 +228,12 @@ void EventLoop::end_turn() {
   ending_.swap(at_end_of_turn_);
   run_all(ending_);
   ending_.clear();
+}
+
+// From the end here too: the last one takes the place of a removed one.
+void EventLoop::visit(FunctionRef<bool(LoopMember&)> visitor) {
+  for (size_t i = members_.size(); i-- > 0;)
+    if (!visitor(*members_[i])) return;
 }
 
 // From the end, because members may be removed meanwhile and the last one takes a removed one's

@@ -8,14 +8,17 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "net/loop_poster.h"
 
 namespace trellis {
@@ -73,10 +76,18 @@ class EventLoop {
   // with one system call, which Asio would need two of for each of them.
   bool watch(int socket, uint32_t events, LoopMember& member);
   void change_watch(int socket, uint32_t events, LoopMember& member);
+  void end_watch(int socket);
   // Runs it after the handlers of all that is ready now.
   void at_end_of_turn(std::function<void()> function);
+  // Calls it now and then while there are turns, between two of them, with the share of the time
+  // since the last call that was spent in turns. Before start().
+  void on_load(std::function<void(double busy)> function) { on_load_ = std::move(function); }
+  // Until the visitor says false. What it may do to members is to remove the one that it visits.
+  void visit(FunctionRef<bool(LoopMember&)> visitor);
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+
   void run();
   void set_crowded(bool is_crowded);
   void poll_later();
@@ -84,6 +95,7 @@ class EventLoop {
   void wait_for_more();
   bool poll();
   void end_turn();
+  void count_load(Time turn_start);
   void sweep_later();
 
   boost::asio::io_context io_{1};
@@ -100,6 +112,9 @@ class EventLoop {
   std::array<epoll_event, 512> ready_;
   size_t ready_count_ = 0;  // while they are told
   uint32_t turns_until_yield_ = 0;
+  std::function<void(double)> on_load_;  // may be empty
+  Time load_since_;
+  std::chrono::steady_clock::duration busy_{};  // since then
   std::thread thread_;
 };
 

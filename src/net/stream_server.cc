@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "net/listening_socket.h"
+#include "net/loop_balance.h"
 #include "net/stream_session.h"
 #include "net/tls_context.h"
 
@@ -52,7 +53,11 @@ struct StreamServer::Impl {
 
   Status start(const MakeStreamProtocol& make_protocol);
   void stop();
-  SessionLoop& next_loop() { return *loops[next_loop_index++ % loops.size()]; }
+  // Of those that are to have connections, if these can move to others later.
+  SessionLoop& next_loop(bool can_move) {
+    return *loops[next_loop_index++ % (can_move ? balance->used() : loops.size())];
+  }
+  void take_load(size_t index, double busy);
   // Runs it on each loop's own thread, and waits.
   void on_each_loop(const std::function<void(SessionLoop&)>& function);
 
@@ -62,6 +67,7 @@ struct StreamServer::Impl {
   const SessionServices services;
   std::unique_ptr<TlsContext> tls;  // the first loop's
   std::vector<std::unique_ptr<SessionLoop>> loops;
+  std::unique_ptr<LoopBalance> balance;
   std::vector<std::unique_ptr<Listener>> listeners;
   size_t next_loop_index = 0;  // the first loop's
   std::mutex stopping;
@@ -69,7 +75,8 @@ struct StreamServer::Impl {
 };
 
 void StreamServer::Impl::Listener::accept() {
-  SessionLoop& loop = server.next_loop();
+  const bool can_move = !socket.has_tls() && server.loops.front()->protocol->lets_move();
+  SessionLoop& loop = server.next_loop(can_move);
   socket.acceptor().async_accept(
       loop.loop.io(), peer, [this, &loop](const error_code& error, LoopSocket client) {
         if (!socket.acceptor().is_open()) return;
@@ -122,7 +129,11 @@ Status StreamServer::Impl::start(const MakeStreamProtocol& make_protocol) {
       options.loops > 0 ? options.loops : std::max(std::thread::hardware_concurrency(), 1U);
   for (unsigned i = 0; i < loop_count; ++i) {
     loops.push_back(std::make_unique<SessionLoop>(services, make_protocol));
+    if (loop_count > 1 && loops.back()->protocol->lets_move())
+      loops.back()->loop.on_load([this, i](double busy) { take_load(i, busy); });
   }
+  balance = std::make_unique<LoopBalance>(
+      loop_count, options.idle_cores ? options.idle_cores : make_idle_cores(), clock);
   for (const StreamListener& listener : options.listeners) {
     if (listener.tls && tls == nullptr) {
       return Error{Code::invalid, "a listener with TLS needs a certificate and its key"};
@@ -133,6 +144,19 @@ Status StreamServer::Impl::start(const MakeStreamProtocol& make_protocol) {
   for (const std::unique_ptr<Listener>& listener : listeners) listener->accept();
   for (const std::unique_ptr<SessionLoop>& loop : loops) loop->loop.start();
   return {};
+}
+
+// On that loop's thread. What it has too many of goes to who has the fewest.
+void StreamServer::Impl::take_load(size_t index, double busy) {
+  const size_t used = balance->take(index, busy);
+  SessionLoop& here = *loops[index];
+  const size_t share = (count.value() + used - 1) / used;
+  const auto over_share = [share](size_t sessions) { return sessions - std::min(share, sessions); };
+  const auto below_share = [share](size_t sessions) { return share - std::min(share, sessions); };
+  size_t excess = index < used ? over_share(here.sessions) : here.sessions.load();
+  for (size_t i = 0; i < used && excess > 0; ++i)
+    if (i != index)
+      excess -= move_sessions(here, *loops[i], std::min(excess, below_share(loops[i]->sessions)));
 }
 
 void StreamServer::Impl::on_each_loop(const std::function<void(SessionLoop&)>& function) {
@@ -154,7 +178,10 @@ void StreamServer::Impl::stop() {
     if (&loop != loops.front().get()) return;
     for (const std::unique_ptr<Listener>& listener : listeners) listener->close();
   });
-  on_each_loop([](SessionLoop& loop) { loop.loop.for_each(&LoopMember::stop); });
+  on_each_loop([](SessionLoop& loop) {
+    loop.is_stopping = true;
+    loop.loop.for_each(&LoopMember::stop);
+  });
   if (!count.wait_for_none(options.stop_ms)) {
     log_warn("connections did not finish in time and are broken off",
              {{"connections", count.value()}, {"stop_ms", options.stop_ms}});

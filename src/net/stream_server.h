@@ -7,8 +7,9 @@
 //   server->stop();   // graceful
 //
 // Each loop is one thread, with a protocol object of its own. Sockets are dealt to the loops in
-// turn and stay there: all that a loop's protocol and its connections are told, they are told on
-// its thread, so they need no locks among each other and must not block.
+// turn: all that a loop's protocol and its connections are told, they are told on its thread, so
+// they need no locks among each other and must not block. They stay there, unless the protocol lets
+// them move: then only as many loops have connections as are needed (net/loop_balance.h).
 #pragma once
 
 #include <cstddef>
@@ -27,6 +28,8 @@
 #include "net/output_queue.h"
 
 namespace trellis {
+
+class StreamProtocol;
 
 // The protocol's side of one connection. After each event there may be output, and input_space()
 // may have opened or closed. An exception of an event breaks off this connection only.
@@ -62,6 +65,11 @@ class StreamConnection {
   virtual bool is_over() const = 0;
   // To be closed now and with a reset: the other side must not take what it got for all there is.
   virtual bool is_broken() const = 0;
+
+  // Another loop is to serve it: leaves its protocol, the next event is join(), on the other loop's
+  // thread. False, where something is under way or it does not move at all: it stays.
+  virtual bool leave() { return false; }
+  virtual void join(StreamProtocol&) {}
 };
 
 // What a connection may ask of the server. Lives as long as the connection.
@@ -101,6 +109,8 @@ class StreamProtocol {
   virtual ~StreamProtocol() = default;  // when the loop's thread and its connections are gone
   virtual std::unique_ptr<StreamConnection> make_connection(StreamDriver& driver,
                                                             StreamPeer peer) = 0;
+  // Whether its connections may leave for another loop's.
+  virtual bool lets_move() const { return false; }
 };
 
 // Called once for each loop, by start(), before the loop runs.
@@ -149,6 +159,8 @@ struct StreamServerOptions {
 
   std::optional<TlsFiles> tls = {};
   std::string alpn = {};  // the protocol's name in TLS, up to 255 bytes; "": it has none
+  // How many cores nobody used since it was last asked; empty: as the system says.
+  std::function<double()> idle_cores = {};
   std::optional<StreamMetrics> metrics = {};  // their registry must outlive the server
 };
 

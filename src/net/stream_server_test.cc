@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <filesystem>
@@ -42,6 +43,8 @@ struct LineWorld {
   Signal is_abandoned;
   std::atomic<size_t> output_bytes_seen{0};  // at most
   std::atomic<bool> was_released{false};
+  bool lets_move = false;
+  std::atomic<double> idle_cores{0};
 };
 
 class LineConnection;
@@ -49,7 +52,8 @@ class LineConnection;
 // Runs the lines of all connections that became ready in one turn together.
 class LineProtocol final : public StreamProtocol {
  public:
-  LineProtocol(StreamLoop& loop, LineWorld& world) : loop_(loop), world_(world) {
+  LineProtocol(StreamLoop& loop, LineWorld& world)
+      : loop_(loop), world_(world), number_(world.loops.size()) {
     const std::lock_guard lock(world.mutex);
     world.loops.push_back(loop.poster());
   }
@@ -59,26 +63,29 @@ class LineProtocol final : public StreamProtocol {
   void leave(LineConnection& connection);
   void run_batch();
   LineWorld& world() { return world_; }
+  bool lets_move() const override { return world_.lets_move; }
+  size_t number() const { return number_; }
 
  private:
   StreamLoop& loop_;
   LineWorld& world_;
+  const size_t number_;
   std::vector<LineConnection*> batch_;
   std::vector<LineConnection*> running_;  // null: left
 };
 
 // "batch": how many connections are in the batch; "hold": answers when released; "peer": who asks;
-// "throw": fails; all else: itself.
+// "throw": fails; "loop": which one has it; "work": takes a while; all else: itself.
 class LineConnection final : public StreamConnection {
  public:
   LineConnection(LineProtocol& protocol, StreamDriver& driver, StreamPeer peer)
-      : protocol_(protocol), driver_(driver), peer_(std::move(peer)) {}
+      : protocol_(&protocol), driver_(driver), peer_(std::move(peer)) {}
   ~LineConnection() override { EXPECT_TRUE(is_abandoned_); }
 
   std::span<char> input_space() override {
     EXPECT_FALSE(has_end_ || is_over_);
     if (output_.size() < output_bytes_max) return input_.space(input_bytes_max);
-    protocol_.world().is_full.set();
+    protocol_->world().is_full.set();
     return {};
   }
   void received(size_t bytes) override {
@@ -86,7 +93,7 @@ class LineConnection final : public StreamConnection {
     if (input_.data().starts_with("throw\n")) throw std::runtime_error("told to throw");
     join_if_ready();
     // Not waiting for the turn's end when there is much: pumps this connection, which is in hand.
-    if (input_.size() > input_bytes_max / 2) protocol_.run_batch();
+    if (input_.size() > input_bytes_max / 2) protocol_->run_batch();
   }
   void received_end() override {
     has_end_ = true;
@@ -104,14 +111,22 @@ class LineConnection final : public StreamConnection {
     end_if_done();
   }
   void abandon() override {
-    protocol_.leave(*this);
+    protocol_->leave(*this);
     is_abandoned_ = true;
-    protocol_.world().is_abandoned.set();
+    protocol_->world().is_abandoned.set();
   }
   void tick(size_t) override {}
   bool is_idle() const override { return input_.empty() && output_.empty() && !is_holding_; }
   bool is_over() const override { return is_over_; }
   bool is_broken() const override { return false; }
+  bool leave() override {
+    if (!is_idle() || !protocol_->lets_move()) return false;
+    protocol_->leave(*this);
+    return true;
+  }
+  void join(StreamProtocol& protocol) override {
+    protocol_ = &static_cast<LineProtocol&>(protocol);
+  }
 
   void run(size_t batch_size) {
     while (has_line() && output_.size() < output_bytes_max) {
@@ -120,7 +135,7 @@ class LineConnection final : public StreamConnection {
       answer(data.substr(0, size), batch_size);
       input_.consume(std::min(size + 1, data.size()));
     }
-    std::atomic<size_t>& seen = protocol_.world().output_bytes_seen;
+    std::atomic<size_t>& seen = protocol_->world().output_bytes_seen;
     seen = std::max(seen.load(), output_.size());
     end_if_done();
   }
@@ -134,7 +149,7 @@ class LineConnection final : public StreamConnection {
     return input_.data().find('\n') != ByteView::npos || (has_end_ && !input_.empty());
   }
   void join_if_ready() {
-    if (has_line() && output_.size() < output_bytes_max) protocol_.join(*this);
+    if (has_line() && output_.size() < output_bytes_max) protocol_->join(*this);
   }
   void end_if_done() {
     if ((has_end_ || is_stopping_) && !has_line() && !is_holding_) is_over_ = true;
@@ -146,13 +161,19 @@ class LineConnection final : public StreamConnection {
                                         peer_.is_loopback ? "loopback" : "remote",
                                         peer_.secure ? "secure" : "plain"));
     }
+    if (line == "loop") return output_.append(fmt::format("{}\n", protocol_->number()));
+    if (line == "work") work();
     if (line == "hold") return hold();
     output_.append(line);
     output_.append("\n");
   }
+  static void work() {  // for longer than the load of a loop is counted for
+    const auto start = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(60)) continue;
+  }
   void hold() {
     is_holding_ = true;
-    LineWorld& world = protocol_.world();
+    LineWorld& world = protocol_->world();
     {
       const std::lock_guard lock(world.mutex);
       world.release = [this, &world, poster = driver_.poster()] {
@@ -168,7 +189,7 @@ class LineConnection final : public StreamConnection {
     world.holds.set();
   }
 
-  LineProtocol& protocol_;
+  LineProtocol* protocol_;
   StreamDriver& driver_;
   const StreamPeer peer_;
   InputBuffer input_;
@@ -336,6 +357,86 @@ TEST_F(StreamServerTest, EachLoopHasItsProtocol) {
     });
   }
   for (std::thread& client : clients) client.join();
+}
+
+// --- connections that move ---
+
+class MovingTest : public StreamServerTest {
+ protected:
+  using Sockets = std::vector<std::unique_ptr<RawSocket>>;
+
+  MovingTest() {
+    world_.lets_move = true;
+    options_.idle_cores = [this] { return world_.idle_cores.load(); };
+    start();
+    for (int i = 0; i < 20; ++i) sockets_.push_back(std::make_unique<RawSocket>(port_));
+  }
+
+  size_t on_second_loop() {
+    return static_cast<size_t>(std::ranges::count_if(
+        sockets_, [](const auto& socket) { return ask(*socket, "loop") == "1\n"; }));
+  }
+  // Until so many are on the second loop. The time that it takes depends on the machine.
+  bool comes_to(size_t wanted, bool works) {
+    for (int tries = 0; tries < 2'000; ++tries) {
+      if (on_second_loop() == wanted) return true;
+      if (!works) continue;
+      EXPECT_EQ(ask(*sockets_[0], "work\nwork"), "work\n");
+      EXPECT_EQ(sockets_[0]->receive_until("\n"), "work\n");
+    }
+    return false;
+  }
+
+  Sockets sockets_;
+};
+
+TEST_F(MovingTest, OneLoopServesUntilItIsBusyAndACoreIsIdle) {
+  EXPECT_EQ(on_second_loop(), 0U);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask(*sockets_[0], "work"), "work\n");
+  EXPECT_EQ(on_second_loop(), 0U);
+  world_.idle_cores = 1;
+  EXPECT_TRUE(comes_to(10, true));
+  RawSocket new_ones[2] = {RawSocket(port_), RawSocket(port_)};
+  EXPECT_NE(ask(new_ones[0], "loop"), ask(new_ones[1], "loop"));
+  world_.idle_cores = 0;
+  for (RawSocket& socket : new_ones) socket.close();
+  EXPECT_TRUE(comes_to(0, false));
+}
+
+TEST_F(MovingTest, WhatIsPostedFindsThem) {
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& socket : sockets_) {
+      EXPECT_EQ(ask(*socket, "a\nhold"), "a\n");  // is sent when both were run
+      release();
+      EXPECT_EQ(socket->receive_until("\n"), "released\n");
+    }
+    world_.idle_cores = 1;
+    ASSERT_TRUE(comes_to(10, true));
+  }
+}
+
+TEST_F(MovingTest, NothingIsLostWhileTheyMove) {
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> clients;
+  for (const auto& socket : sockets_) {
+    clients.emplace_back([&ends, &socket] {
+      for (int i = 0; !ends; ++i) {
+        const std::string line = fmt::format("line {}", i);
+        EXPECT_EQ(ask(*socket, line), line + "\n");
+      }
+    });
+  }
+  RawSocket worker(port_);
+  for (int i = 0; i < 20; ++i) {
+    world_.idle_cores = i % 2;
+    EXPECT_EQ(ask(worker, "work"), "work\n");
+  }
+  ends = true;
+  for (std::thread& client : clients) client.join();
+  world_.idle_cores = 1;
+  worker.send("work\nwork\n");
+  server_->stop();  // perhaps while some are on their way
+  for (const auto& socket : sockets_) EXPECT_EQ(socket->receive_all(), "");
 }
 
 TEST_F(StreamServerTest, HalfAConnectionIsEnoughForAnAnswer) {

@@ -36,13 +36,18 @@ class Session : public LoopMember,
                 public std::enable_shared_from_this<Session> {
  public:
   Session(SessionLoop& loop, StreamPeer peer, bool is_refused)
-      : loop_(loop), peer_(std::move(peer)), is_refused_(is_refused) {}
+      : loop_(&loop), peer_(std::move(peer)), is_refused_(is_refused) {}
 
   void start();
 
   void pump() override;
   std::shared_ptr<LoopPoster> poster() override;
+  // Hands it to another loop, if it can move now.
+  virtual bool move_to(SessionLoop&) { return false; }
   void run(const std::function<void()>& posted);
+  // Any thread may ask for the loop; only that loop's is told whether the session is there.
+  SessionLoop& loop() const { return *loop_.load(std::memory_order_acquire); }
+  bool is_at(const SessionLoop& here) const { return &loop() == &here && !is_moving_; }
 
   void tick() override;
   void stop() override;
@@ -71,8 +76,11 @@ class Session : public LoopMember,
   void close_now(bool with_reset);
   static std::span<char> discard_space();
 
-  SessionLoop& loop_;
-  StreamPeer peer_;  // until the connection has it
+  void pump_later();
+
+  std::atomic<SessionLoop*> loop_;
+  bool is_moving_ = false;  // to that loop
+  StreamPeer peer_;         // until the connection has it
   const bool is_refused_;
   std::unique_ptr<StreamConnection> connection_;  // none before start()
   std::shared_ptr<LoopPoster> poster_;            // none before somebody asked
@@ -82,20 +90,35 @@ class Session : public LoopMember,
   bool is_reading_ = false;
   bool is_writing_ = false;
   bool has_end_ = false;  // of input
+  bool pumps_later_ = false;
 };
 
+// Goes to the loop that the session had first; if it has moved on, so does what is posted.
 class SessionPoster final : public LoopPoster {
  public:
-  SessionPoster(std::shared_ptr<Mailbox> mailbox, std::weak_ptr<Session> session)
-      : mailbox_(std::move(mailbox)), session_(std::move(session)) {}
+  SessionPoster(SessionLoop& loop, std::weak_ptr<Session> session)
+      : loop_(loop), mailbox_(loop.loop.mailbox()), session_(std::move(session)) {}
 
   void post(std::function<void()> function) override {
-    mailbox_->post([weak = session_, function = std::move(function)] {
-      if (const std::shared_ptr<Session> session = weak.lock()) session->run(function);
+    mailbox_->post([&loop = loop_, weak = session_, function = std::move(function)]() mutable {
+      deliver(loop, std::move(weak), std::move(function));
     });
   }
 
  private:
+  static void deliver(SessionLoop& here, std::weak_ptr<Session> weak,
+                      std::function<void()> function) {
+    const std::shared_ptr<Session> session = weak.lock();
+    if (session == nullptr) return;
+    if (session->is_at(here)) return session->run(function);
+    SessionLoop& there = session->loop();
+    there.loop.mailbox()->post(
+        [&there, weak = std::move(weak), function = std::move(function)]() mutable {
+          deliver(there, std::move(weak), std::move(function));
+        });
+  }
+
+  SessionLoop& loop_;  // only on its thread: the poster may outlive it
   const std::shared_ptr<Mailbox> mailbox_;
   const std::weak_ptr<Session> session_;
 };
@@ -114,12 +137,12 @@ void Session::handle(Event&& event) {
 }
 
 void Session::start() {
-  loop_.loop.add(shared_from_this());
-  const SessionServices& services = loop_.services;
+  loop().loop.add(shared_from_this());
+  const SessionServices& services = loop().services;
   if (services.options.metrics.has_value()) services.options.metrics->connections.add(1);
   phase_since_us_ = services.clock.monotonic_us();
   handle([this] {
-    connection_ = loop_.protocol->make_connection(*this, std::move(peer_));
+    connection_ = loop().protocol->make_connection(*this, std::move(peer_));
     open();
   });
 }
@@ -134,13 +157,13 @@ void Session::received(size_t bytes) {
     has_end_ = true;
     return connection_->received_end();
   }
-  const auto& metrics = loop_.services.options.metrics;
+  const auto& metrics = loop().services.options.metrics;
   if (metrics.has_value()) metrics->received_bytes.add(bytes);
   connection_->received(bytes);
 }
 
 void Session::has_written(size_t bytes) {
-  const auto& metrics = loop_.services.options.metrics;
+  const auto& metrics = loop().services.options.metrics;
   if (metrics.has_value()) metrics->sent_bytes.add(bytes);
   connection_->output().consume(bytes);
   connection_->sent();
@@ -157,17 +180,13 @@ void Session::advance() {
     if (connection_->is_over()) {
       if (!is_writing_ && connection_->output().empty()) {
         phase_ = Phase::closing;
-        phase_since_us_ = loop_.services.clock.monotonic_us();
+        phase_since_us_ = loop().services.clock.monotonic_us();
         begin_close();
       }
       return;
     }
     if (is_reading_ || has_end_) return;
-    if (reads == reads_in_a_row_max) {  // others come first
-      return loop_.loop.at_end_of_turn([weak = weak_from_this()] {
-        if (const std::shared_ptr<Session> session = weak.lock()) session->pump();
-      });
-    }
+    if (reads == reads_in_a_row_max) return pump_later();  // others come first
     if (!read()) return;
   }
 }
@@ -178,9 +197,19 @@ void Session::pump() {
   handle([] {});
 }
 
+void Session::pump_later() {
+  pumps_later_ = true;  // and stays here until then
+  loop().loop.at_end_of_turn([weak = weak_from_this()] {
+    const std::shared_ptr<Session> session = weak.lock();
+    if (session == nullptr) return;
+    session->pumps_later_ = false;
+    session->pump();
+  });
+}
+
 std::shared_ptr<LoopPoster> Session::poster() {
   if (poster_ == nullptr) {
-    poster_ = std::make_shared<SessionPoster>(loop_.loop.mailbox(), weak_from_this());
+    poster_ = std::make_shared<SessionPoster>(loop(), weak_from_this());
   }
   return poster_;
 }
@@ -201,14 +230,15 @@ void Session::close_now(bool with_reset) {
   phase_ = Phase::closed;
   if (connection_ != nullptr) connection_->abandon();
   close_socket(with_reset);
-  const SessionServices& services = loop_.services;
+  const SessionServices& services = loop().services;
   if (services.options.metrics.has_value()) services.options.metrics->connections.add(-1);
-  loop_.loop.remove(*this);
+  --loop().sessions;
+  loop().loop.remove(*this);
   services.count.remove();  // last: the server may end when it is the last
 }
 
 void Session::tick() {
-  const SessionServices& services = loop_.services;
+  const SessionServices& services = loop().services;
   const uint64_t age_us = services.clock.monotonic_us() - phase_since_us_;
   if (phase_ == Phase::opening) {
     if (age_us > services.options.open_ms * us_per_ms) close_now(false);
@@ -256,21 +286,48 @@ class PlainSession final : public Session {
     if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) is_end_near_ = true;
     if (is_writing_ && (events & ~EPOLLIN) != 0) {
       is_writing_ = false;
-      loop_.loop.change_watch(socket_, read_events, *this);
+      loop().loop.change_watch(socket_, read_events, *this);
     }
     handle([] {});
+  }
+
+  bool move_to(SessionLoop& to) override {
+    if (phase_ != Phase::open || is_writing_ || is_end_near_ || has_end_ || pumps_later_ ||
+        !connection_->leave())
+      return false;
+    std::shared_ptr<Session> self = shared_from_this();
+    SessionLoop& from = loop();
+    from.loop.end_watch(socket_);
+    from.loop.remove(*this);
+    --from.sessions;
+    ++to.sessions;
+    is_moving_ = true;
+    loop_.store(&to, std::memory_order_release);  // from here on it is the other thread's
+    to.loop.mailbox()->post([this, self = std::move(self)] { arrive(); });
+    return true;
+  }
+
+  void arrive() {
+    is_moving_ = false;
+    loop().loop.add(shared_from_this());
+    handle([this] {
+      connection_->join(*loop().protocol);
+      if (!watch()) close_now(true);
+    });
+    if (loop().is_stopping) stop();
   }
 
  private:
   static constexpr uint32_t read_events = EPOLLIN | EPOLLRDHUP;
 
   void open() override {
-    if (fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK) != 0 ||
-        !loop_.loop.watch(socket_, read_events, *this)) {
+    if (fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK) != 0 || !watch()) {
       return close_now(true);
     }
     opened();
   }
+
+  bool watch() { return loop().loop.watch(socket_, read_events, *this); }
 
   bool read() override {
     if (!is_readable_) return false;
@@ -309,7 +366,7 @@ class PlainSession final : public Session {
                                 : sendmsg(socket_, &message, MSG_NOSIGNAL);
       if (bytes < 0 && must_wait()) {
         is_writing_ = true;
-        return loop_.loop.change_watch(socket_, read_events | EPOLLOUT, *this);
+        return loop().loop.change_watch(socket_, read_events | EPOLLOUT, *this);
       }
       if (bytes < 0 && errno == EINTR) continue;
       if (bytes < 0) return close_now(false);
@@ -333,9 +390,7 @@ class PlainSession final : public Session {
       }
     }
     if (!is_readable_) return;
-    loop_.loop.at_end_of_turn([weak = weak_from_this()] {
-      if (const std::shared_ptr<Session> session = weak.lock()) session->pump();
-    });
+    pump_later();
   }
 
   void close_socket(bool with_reset) override {
@@ -445,7 +500,18 @@ void start_session(SessionLoop& loop, AcceptedSocket accepted) {
   } else {
     session = std::make_shared<PlainSession>(loop, std::move(accepted));
   }
+  ++loop.sessions;
   loop.loop.mailbox()->post([session = std::move(session)] { session->start(); });
+}
+
+size_t move_sessions(SessionLoop& from, SessionLoop& to, size_t count_max) {
+  if (count_max == 0 || from.is_stopping) return 0;
+  size_t count = 0;
+  from.loop.visit([&](LoopMember& member) {
+    if (static_cast<Session&>(member).move_to(to)) ++count;
+    return count < count_max;
+  });
+  return count;
 }
 
 }  // namespace trellis

@@ -62,6 +62,8 @@ class SessionLoop final : public StreamLoop {
   const SessionServices& services;
   std::unique_ptr<StreamProtocol> protocol;  // outlives the connections, which the loop keeps
   EventLoop loop;
+  std::atomic<size_t> sessions{0};  // also those that are on their way here
+  bool is_stopping = false;         // the loop's
 };
 
 struct AcceptedSocket {
@@ -73,5 +75,9 @@ struct AcceptedSocket {
 
 // Makes a session of a socket that was just counted, and hands it to its loop. Any thread.
 void start_session(SessionLoop& loop, AcceptedSocket accepted);
+
+// Hands up to so many of its sessions that can move to another loop, and tells how many. On the
+// thread of `from`.
+size_t move_sessions(SessionLoop& from, SessionLoop& to, size_t count_max);
 
 }  // namespace trellis

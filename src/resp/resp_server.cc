@@ -54,6 +54,8 @@ class RespConnection final : public StreamConnection {
     return commands_.empty() && (closes() || (is_ended_ && !has_more_));
   }
   bool is_broken() const override { return is_broken_ || (is_killed_ && !output_.empty()); }
+  bool leave() override;
+  void join(StreamProtocol& protocol) override;
 
   // The batch of a turn: what of this connection is in it, then how many of these were run.
   size_t add_requests(std::vector<Request>& requests);
@@ -77,7 +79,7 @@ class RespConnection final : public StreamConnection {
   void parse();
   void count_memory();
 
-  RespLoop& loop_;
+  RespLoop* loop_;
   StreamDriver& driver_;
   Session session_;
   // Buffers are given back as soon as they are empty: ten thousand who are silent need none, and
@@ -96,6 +98,7 @@ class RespConnection final : public StreamConnection {
   bool is_killed_ = false;  // what is to be sent need not be
   bool is_paused_ = false;  // a pause holds commands_
   bool is_broken_ = false;
+  bool is_abandoned_ = false;
   bool has_more_ = false;  // to parse, when the output has gone
   std::string failure_;    // the input makes no sense from here on
 
@@ -116,6 +119,8 @@ class RespLoop final : public StreamProtocol {
                                                     StreamPeer peer) override {
     return std::make_unique<RespConnection>(*this, driver, peer);
   }
+
+  bool lets_move() const override { return true; }
 
   RedisServer& redis() { return redis_; }
   RespClients& clients() { return *clients_; }
@@ -188,8 +193,8 @@ void RespLoop::free_memory() {
 }
 
 RespConnection::RespConnection(RespLoop& loop, StreamDriver& driver, const StreamPeer& peer)
-    : loop_(loop), driver_(driver) {
-  RedisServer& redis = loop_.redis();
+    : loop_(&loop), driver_(driver) {
+  RedisServer& redis = loop_->redis();
   session_.id = redis.next_client_id();
   session_.address = peer.address;
   session_.connected_ms = redis.map().clock.unix_ms();
@@ -197,11 +202,22 @@ RespConnection::RespConnection(RespLoop& loop, StreamDriver& driver, const Strea
   // Whoever is not let in now is asked to say who it is.
   session_.is_local = peer.is_loopback;
   if (const Status greeted = redis.greet(session_); !greeted) session_.tenant = nullptr;
-  loop_.add(*this);
+  loop_->add(*this);
   session_.local_address = peer.local_address;
   session_.kill = [this, poster = driver.poster()] { poster->post([this] { killed(); }); };
   session_.go_on = [this, poster = driver.poster()] { poster->post([this] { go_on(); }); };
   redis.clients().add(session_);
+}
+
+bool RespConnection::leave() {
+  if (!is_idle()) return false;
+  loop_->forget(*this);
+  return true;
+}
+
+void RespConnection::join(StreamProtocol& protocol) {
+  loop_ = &static_cast<RespLoop&>(protocol);
+  loop_->add(*this);
 }
 
 // What is being run is waited for, what waits for anything is not.
@@ -231,9 +247,11 @@ void RespConnection::drop_commands() {
 }
 
 void RespConnection::abandon() {
-  loop_.forget(*this);
-  loop_.clients().memory_bytes -= std::exchange(memory_bytes_, 0);
-  loop_.redis().leave(session_);
+  // Whoever destroys it later may be on another thread than its loop's.
+  if (std::exchange(is_abandoned_, true)) return;
+  loop_->forget(*this);
+  loop_->clients().memory_bytes -= std::exchange(memory_bytes_, 0);
+  loop_->redis().leave(session_);
 }
 
 void RespConnection::break_off(std::string_view why) {
@@ -241,7 +259,7 @@ void RespConnection::break_off(std::string_view why) {
            {{"client", session_.id}, {"address", session_.address}, {"why", why}});
   is_broken_ = true;
   // Now, for one that is being closed already stays until the other side is done too.
-  loop_.clients().memory_bytes -= std::exchange(memory_bytes_, 0);
+  loop_->clients().memory_bytes -= std::exchange(memory_bytes_, 0);
   driver_.pump();
 }
 
@@ -249,7 +267,7 @@ std::span<char> RespConnection::input_space() {
   // Commands point into the input, and what they answer must find room.
   if (!commands_.empty() || closes() || is_full()) return {};
   return input_.space(session_.tenant != nullptr
-                          ? loop_.redis().options().command_bytes_max + head_bytes_max
+                          ? loop_->redis().options().command_bytes_max + head_bytes_max
                           : stranger_input_bytes_max);
 }
 
@@ -276,7 +294,7 @@ void RespConnection::take_commands() {
   if (commands_.empty()) parse();
   if (!commands_.empty()) {
     is_waiting_to_run_ = true;
-    loop_.run_soon(*this);
+    loop_->run_soon(*this);
   } else if (!failure_.empty()) {
     Reply(replies_, session_.protocol).error(failure_);
     output_.append(replies_);
@@ -287,7 +305,7 @@ void RespConnection::take_commands() {
 void RespConnection::parse() {
   parsed_bytes_ = 0;
   const RespLimits limits{.is_stranger = session_.tenant == nullptr,
-                          .command_bytes_max = loop_.redis().options().command_bytes_max};
+                          .command_bytes_max = loop_->redis().options().command_bytes_max};
   // Who it is decides how much it may send.
   while (!limits.is_stranger || commands_.empty()) {
     const ByteView rest = input_.data().substr(parsed_bytes_);
@@ -333,15 +351,15 @@ void RespConnection::has_run(size_t requests) {
 void RespConnection::count_memory() {
   const size_t now = input_.capacity() + parser_.memory_bytes() + replies_.capacity() +
                      output_.size() + session_.queued_bytes + session_.watched_bytes;
-  std::atomic<size_t>& all = loop_.clients().memory_bytes;
+  std::atomic<size_t>& all = loop_->clients().memory_bytes;
   all += now - memory_bytes_;  // wraps round where it is less
   memory_bytes_ = now;
-  if (all > loop_.clients().options.memory_bytes_max) loop_.free_memory_soon();
+  if (all > loop_->clients().options.memory_bytes_max) loop_->free_memory_soon();
 }
 
 void RespConnection::tick(size_t unsent_bytes) {
-  const RespOptions& options = loop_.clients().options;
-  const uint64_t now_us = loop_.redis().map().clock.monotonic_us();
+  const RespOptions& options = loop_->clients().options;
+  const uint64_t now_us = loop_->redis().map().clock.monotonic_us();
   // By what the other side acknowledged: a large socket buffer takes nothing for a long while.
   const uint64_t progress = output_.consumed() - unsent_bytes;
   if (output_.empty() || progress != progress_) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <thread>
 
@@ -15,6 +17,7 @@ constexpr size_t entries_max = 64;
 constexpr size_t trailer_bytes = 8;
 constexpr size_t prefix_words = 6;
 constexpr unsigned levels_max = 16;
+constexpr size_t prefetched_entries = 6;
 constexpr unsigned spins_max = 128;  // before others may have the core, the writer perhaps
 
 uint64_t load_le64(const char* bytes) {
@@ -108,6 +111,14 @@ struct EntryTree::Node {
 
   EntryKey key(size_t i) const { return EntryKey::of_entry(get(entries[i])); }
 
+  // What a search reads; of a leaf all of it, for much of it moves when an entry is put in.
+  void prefetch(bool is_leaf) const {
+    constexpr size_t line_bytes = 64;
+    const size_t bytes = is_leaf ? sizeof(Node) : offsetof(Node, entries);
+    for (size_t i = 0; i < bytes; i += line_bytes)
+      __builtin_prefetch(reinterpret_cast<const char*>(this) + i);
+  }
+
   // How the beginning of a user key compares to what is skipped; if equal, `skip` is no longer than
   // the key, whatever the writer does.
   int compare_prefix(ByteView user, size_t& skip) const {
@@ -153,9 +164,20 @@ struct EntryTree::Node {
       set(prefix[i], window_of(first, 8 * i));
     for (size_t i = 0; i < count.load(); i++) set(windows[i], window_of(key(i).user, bytes));
   }
-  void skip_all_common() { skip(common_prefix(key(0).user, key(count.load() - 1).user)); }
-  // Of an entry that is new. If it begins unlike the others, all windows change.
+  // Where windows do not tell entries apart: to make them anew reads all of these.
+  void skip_more_if_useful() {
+    size_t same = 0;
+    for (size_t i = 1; i < count.load(); i++) same += get(windows[i]) == get(windows[i - 1]);
+    if (same > count.load() / 4) skip(common_prefix(key(0).user, key(count.load() - 1).user));
+  }
+  // Of an entry that is new. If it begins unlike the others, all windows change. What the others
+  // are is read only then: an entry is far away.
   void place_window(size_t i) {
+    size_t skip_now = skipped.load();
+    const ByteView user = key(i).user;
+    if (count.load() > 1 && skip_now <= std::min(8 * prefix_words, user.size()) &&
+        compare_prefix(user, skip_now) == 0)
+      return set(windows[i], window_of(user, skip_now));
     const size_t other = i == 0 ? count.load() - 1 : 0;
     const size_t common = common_prefix(key(i).user, key(other).user);
     if (common < skipped.load() || count.load() == 1)
@@ -210,15 +232,18 @@ EntryTree::Node* EntryTree::split(Node& node) {
   const size_t kept = entries_max / 2;
   for (size_t i = kept; i < entries_max; i++) {
     Node::set(right->entries[i - kept], Node::get(node.entries[i]));
+    Node::set(right->windows[i - kept], Node::get(node.windows[i]));
     if (node.level != 0) Node::set(right->children[i - kept], Node::get(node.children[i]));
   }
   Node::set(right->count, static_cast<uint32_t>(entries_max - kept));
-  right->skip_all_common();
+  Node::set(right->skipped, Node::get(node.skipped));
+  for (size_t i = 0; i < prefix_words; i++) Node::set(right->prefix[i], Node::get(node.prefix[i]));
+  right->skip_more_if_useful();
   Node::set(right->next, Node::get(node.next));
   node.begin_change();
   Node::set(node.next, right);
   Node::set(node.count, static_cast<uint32_t>(kept));
-  node.skip_all_common();
+  node.skip_more_if_useful();
   node.end_change();
   return right;
 }
@@ -267,6 +292,27 @@ const EntryTree::Node* EntryTree::leaf_for(const EntryKey& key) const {
     if (node->is_still(version)) node = child;
   }
   return node;
+}
+
+// Level by level for some at a time: while one waits for its node, so do the others.
+void EntryTree::prefetch(std::span<const ByteView> user_keys) const {
+  constexpr size_t group_max = 16;
+  while (!user_keys.empty()) {
+    const auto group = user_keys.first(std::min(user_keys.size(), group_max));
+    user_keys = user_keys.subspan(group.size());
+    std::array<const Node*, group_max> nodes;
+    const Node* const root = root_.load(std::memory_order_acquire);
+    nodes.fill(root);
+    for (unsigned level = root->level; level > 0; level--) {
+      for (size_t i = 0; i < group.size(); i++) {
+        if (nodes[i] == nullptr) continue;  // what led to it was just changing
+        const EntryKey latest{group[i], std::numeric_limits<uint64_t>::max()};
+        const size_t before = std::min(nodes[i]->count_before(latest), entries_max);
+        nodes[i] = Node::get(nodes[i]->children[before == 0 ? 0 : before - 1]);
+        if (nodes[i] != nullptr) nodes[i]->prefetch(level == 1);
+      }
+    }
+  }
 }
 
 bool EntryTree::contains(const EntryKey& key) const {
@@ -373,6 +419,9 @@ void EntryTree::Position::next() {
     }
     index_ = index;
     entry_ = entry;
+    // Who passes over all of them, as a flush does, need not wait for each.
+    if (index + prefetched_entries < entries_max)
+      __builtin_prefetch(Node::get(node_->entries[index + prefetched_entries]));
     // Nothing is ever put before the first entry of a node that has one on its left.
     if (!is_in && right != nullptr) to_first_of(right);
     return;

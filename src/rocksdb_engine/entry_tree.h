@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "base/bytes.h"
 
@@ -44,6 +45,9 @@ class EntryTree {
   // One thread at a time. REQUIRES: no entry with that key is in it.
   void insert(const char* entry);
   bool contains(const EntryKey& key) const;
+  // Any thread. A hint: entries of these user keys are to be inserted soon. The waits for the
+  // memory of all of them overlap.
+  void prefetch(std::span<const ByteView> user_keys) const;
 
  private:
   struct Node;

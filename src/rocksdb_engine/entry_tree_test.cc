@@ -148,6 +148,8 @@ TEST(EntryTree, ReadersBesideTheWriter) {
         }
         ASSERT_GE(seen, least);
         const Bytes wanted = some_key(random);
+        const ByteView soon[] = {wanted, "counter", ""};
+        tree.prefetch(soon);
         position.to_lower_bound({wanted, ~uint64_t{0}});
         if (position.valid()) {
           ASSERT_GE(EntryKey::of_entry(position.entry()).user, wanted);

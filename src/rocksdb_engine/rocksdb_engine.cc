@@ -32,6 +32,7 @@ namespace trellis {
 namespace {
 
 // A batch that grew past this gives its memory back.
+constexpr size_t prefetched_writes_max = 512;  // what they read fits into the nearer caches
 constexpr size_t batch_kept_bytes = size_t{1} << 20;
 
 // DeleteRange has no "to the end": this is greater than every key. It is long, but deleting to the
@@ -59,6 +60,7 @@ struct Database {
   std::unique_ptr<rocksdb::Env> env;
   std::unique_ptr<WalPrefixFilter> filter;
   std::shared_ptr<rocksdb::Cache> cache;
+  std::shared_ptr<const TreeMemTableFactory> main_memtables;
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> families;
 };
@@ -101,6 +103,7 @@ class Store final : public RocksdbEngine {
   Status check_writable(const Commit& commit) const;
   Status check_expectations(const Commit& commit);
   Status check_expectation(const Expectation& expectation);
+  void prefetch(const WriteSet& writes) const;
   void append(rocksdb::WriteBatch& batch, const WriteSet& writes);
   void write(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes);
   void commit_in_order(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes);
@@ -185,7 +188,18 @@ Status Store::check_expectations(const Commit& commit) {
 }
 
 // The batch's own statuses are always good: without a size limit nothing in it can fail.
+// RocksDB inserts one entry after the other, and would wait for the memory of each.
+void Store::prefetch(const WriteSet& writes) const {
+  if (writes.count() < 2) return;
+  std::vector<ByteView> keys;
+  keys.reserve(std::min(writes.count(), prefetched_writes_max));
+  for (auto write = writes.begin(); write != writes.end() && keys.size() < keys.capacity(); ++write)
+    keys.push_back((*write).key);
+  TreeMemTableFactory::Newest(*database_->main_memtables).prefetch(keys);
+}
+
 void Store::append(rocksdb::WriteBatch& batch, const WriteSet& writes) {
+  prefetch(writes);
   for (const WriteSet::Write& write : writes) {
     const rocksdb::Slice key = to_slice(write.key);
     switch (write.op) {
@@ -328,6 +342,7 @@ Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, r
   StoreOptions store = make_store_options(options, *database->env);
   store.db.wal_filter = database->filter.get();
   database->cache = store.cache;
+  database->main_memtables = store.main_memtables;
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(
       store.db, path, {{main_family_name, store.main}, {blocks_family_name, store.blocks}},

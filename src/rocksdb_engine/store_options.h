@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "rocksdb_engine/rocksdb_engine.h"
+#include "rocksdb_engine/tree_memtable.h"
 
 namespace trellis {
 
@@ -18,6 +19,7 @@ struct StoreOptions {
   rocksdb::ColumnFamilyOptions main;
   rocksdb::ColumnFamilyOptions blocks;
   std::shared_ptr<rocksdb::Cache> cache;
+  std::shared_ptr<const TreeMemTableFactory> main_memtables;
 };
 
 StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env);

@@ -2,7 +2,9 @@
 
 #include <rocksdb/slice.h>
 
+#include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "rocksdb_engine/entry_tree.h"
@@ -34,14 +36,27 @@ class IteratorMemory {
   std::vector<void*> free_;
 };
 
+}  // namespace
+
 class TreeMemTable final : public rocksdb::MemTableRep {
  public:
-  explicit TreeMemTable(rocksdb::Allocator* allocator)
-      : MemTableRep(allocator), tree_([this](size_t bytes) {
+  using Newest = TreeMemTableFactory::Newest;
+
+  TreeMemTable(rocksdb::Allocator* allocator, std::shared_ptr<Newest::Place> newest)
+      : MemTableRep(allocator), newest_(std::move(newest)), tree_([this](size_t bytes) {
           char* memory = nullptr;
           Allocate(bytes, &memory);
           return memory;
-        }) {}
+        }) {
+    const std::unique_lock lock(newest_->mutex);
+    newest_->memtable = this;
+  }
+  ~TreeMemTable() override {
+    const std::unique_lock lock(newest_->mutex);  // also if it is not: somebody may still hold it
+    if (newest_->memtable == this) newest_->memtable = nullptr;
+  }
+
+  void prefetch(std::span<const ByteView> user_keys) const { tree_.prefetch(user_keys); }
 
   void Insert(rocksdb::KeyHandle handle) override {
     tree_.insert(static_cast<const char*>(handle));
@@ -99,27 +114,28 @@ class TreeMemTable final : public rocksdb::MemTableRep {
   };
 
   static thread_local TreeIterator* lent_;  // to RocksDB's get
+  const std::shared_ptr<Newest::Place> newest_;
   EntryTree tree_;
 };
 
 thread_local TreeMemTable::TreeIterator* TreeMemTable::lent_ = nullptr;
 
-class TreeMemTableFactory final : public rocksdb::MemTableRepFactory {
- public:
-  using rocksdb::MemTableRepFactory::CreateMemTableRep;
-  rocksdb::MemTableRep* CreateMemTableRep(const rocksdb::MemTableRep::KeyComparator&,
-                                          rocksdb::Allocator* allocator,
-                                          const rocksdb::SliceTransform*,
-                                          rocksdb::Logger*) override {
-    return new TreeMemTable(allocator);
-  }
-  const char* Name() const override { return "TrellisTreeMemTable"; }
-};
+TreeMemTableFactory::TreeMemTableFactory() : newest_(std::make_shared<Newest::Place>()) {}
+TreeMemTableFactory::~TreeMemTableFactory() = default;
 
-}  // namespace
+rocksdb::MemTableRep* TreeMemTableFactory::CreateMemTableRep(
+    const rocksdb::MemTableRep::KeyComparator&, rocksdb::Allocator* allocator,
+    const rocksdb::SliceTransform*, rocksdb::Logger*) {
+  return new TreeMemTable(allocator, newest_);
+}
 
-std::shared_ptr<rocksdb::MemTableRepFactory> make_tree_memtable_factory() {
-  return std::make_shared<TreeMemTableFactory>();
+TreeMemTableFactory::Newest::Newest(const TreeMemTableFactory& factory) : place_(*factory.newest_) {
+  place_.mutex.lock_shared();
+}
+TreeMemTableFactory::Newest::~Newest() { place_.mutex.unlock_shared(); }
+
+void TreeMemTableFactory::Newest::prefetch(std::span<const ByteView> user_keys) const {
+  if (place_.memtable != nullptr) place_.memtable->prefetch(user_keys);
 }
 
 }  // namespace trellis

@@ -88,10 +88,12 @@ void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes
   difference_.bytes += static_cast<int64_t>(note.size() + garbage_value_bytes);
   view_.put(note, encode_garbage_value(bytes));
   if (when == When::at_once) first_at_once_ms_ = std::min(first_at_once_ms_, due_ms);
-  const KeyspaceDueKey due =
-      when == When::at_once ? KeyspaceDueKey{expire_bucket(due_ms), keyspace_, DueJob::expire, {}}
-                            : KeyspaceDueKey{due_bucket(due_ms), keyspace_, DueJob::garbage, {}};
-  view_.put(encode(due), due_entry_value);
+  const bool at_once = when == When::at_once;
+  const DueEntry due{when, at_once ? expire_bucket(due_ms) : due_bucket(due_ms)};
+  if (due == last_due_) return;  // as most of a batch are
+  last_due_ = due;
+  const DueJob job = at_once ? DueJob::expire : DueJob::garbage;
+  view_.put(encode(KeyspaceDueKey{due.bucket_ms, keyspace_, job, {}}), due_entry_value);
 }
 
 void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {
@@ -104,6 +106,7 @@ void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {
 Status CountedView::commit_ahead(std::vector<ByteView> prefixes, int64_t bytes) {
   ASSERT(tenant_ != nullptr);
   difference_.bytes -= bytes;
+  last_due_.reset();  // the collector may be done with it before this transaction is
   tenant_->note_at_once(first_at_once_ms_);
   return tenant_->commit_ahead(model_, view_, std::move(prefixes), bytes);
 }

@@ -105,6 +105,12 @@ class CountedView {
   int64_t note_bytes_ = 0;  // of notes that were left
   bool wrote_ = false;
   bool put_note_ = false;
+  struct DueEntry {
+    When when;
+    uint64_t bucket_ms;
+    bool operator==(const DueEntry&) const = default;
+  };
+  std::optional<DueEntry> last_due_;  // that was left
   uint64_t first_at_once_ms_ = UINT64_MAX;
   std::vector<SlotKeys> slot_keys_;
 };

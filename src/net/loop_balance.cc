@@ -1,0 +1,80 @@
+#include "net/loop_balance.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace trellis {
+namespace {
+
+constexpr double busy_all_the_time = 0.85;
+// Less is what a client leaves that waits for its answers now and then.
+constexpr double idle_cores_min = 0.35;
+// What loops have to do in all, for each of those that would be left.
+constexpr double little_to_do = 0.6;
+constexpr uint64_t load_age_us_max = 200'000;  // then it has had no turns since
+constexpr uint64_t idle_age_us_max = 40'000;
+
+}  // namespace
+
+LoopBalance::LoopBalance(size_t loops, std::function<double()> idle_cores, const Clock& clock)
+    : ask_idle_cores_(std::move(idle_cores)), clock_(clock), loads_(loops) {}
+
+size_t LoopBalance::used() const {
+  const std::lock_guard lock(mutex_);
+  return used_;
+}
+
+size_t LoopBalance::take(size_t loop, double busy) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t now_us = clock_.monotonic_us();
+  loads_[loop] = {busy, now_us};
+  const bool needs_more =
+      loop < used_ && used_ < loads_.size() && busy >= busy_all_the_time;  // if cores are idle
+  if (needs_more && idle_cores(now_us) >= idle_cores_min)
+    used_ = std::min(2 * used_, loads_.size());
+  else if (busy_in_all(now_us) < little_to_do * static_cast<double>(used_ - 1))
+    --used_;
+  return used_;
+}
+
+// Over a while, for the system counts in ticks of 10 ms, but not since long ago.
+double LoopBalance::idle_cores(uint64_t now_us) {
+  const uint64_t age_us = now_us - idle_at_us_;
+  if (age_us >= idle_age_us_max) {
+    const double since_last = ask_idle_cores_();
+    idle_cores_ = age_us <= load_age_us_max ? since_last : 0;
+    idle_at_us_ = now_us;
+  }
+  return idle_cores_;
+}
+
+double LoopBalance::busy_in_all(uint64_t now_us) const {
+  double busy = 0;
+  for (const Load& load : loads_)
+    if (now_us - load.at_us <= load_age_us_max) busy += load.busy;
+  return busy;
+}
+
+std::function<double()> make_idle_cores() {
+  using Clock = std::chrono::steady_clock;
+  return [ticks_before = int64_t{0}, before = Clock::time_point()]() mutable -> double {
+    std::string cpu;
+    int64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0;
+    std::ifstream stat("/proc/stat");
+    // Who cannot know takes them for idle.
+    if (!(stat >> cpu >> user >> nice >> system >> idle >> waiting))
+      return std::numeric_limits<double>::max();
+    const Clock::time_point now = Clock::now();
+    const int64_t ticks = idle + waiting - std::exchange(ticks_before, idle + waiting);
+    const double since_s = std::chrono::duration<double>(now - std::exchange(before, now)).count();
+    return static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK)) / since_s;
+  };
+}
+
+}  // namespace trellis
