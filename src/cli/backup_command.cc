@@ -18,7 +18,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr uint64_t job_poll_us = 100'000;
-constexpr size_t bar_columns = 24;
 constexpr uint64_t restore_threads_max = 32;
 
 struct BackupArguments {
@@ -60,17 +59,11 @@ Result<json::object> job_body(const BackupArguments& arguments) {
   return body;
 }
 
-std::string bar(uint64_t done, uint64_t total) {
-  const size_t full = total == 0 ? 0 : std::min<uint64_t>(done, total) * bar_columns / total;
-  return fmt::format("[{:#<{}}{:.<{}}]", "", full, "", bar_columns - full);
-}
-
 std::string progress_line(std::string_view id, std::string_view state, std::string_view phase,
                           uint64_t done, uint64_t total) {
   std::string text = fmt::format("{}: {}", id, state == "running" ? phase : state);
   if (total > 0)
-    text += fmt::format(" {} {}%, {} of {}", bar(done, total),
-                        std::min<uint64_t>(100, done * 100 / total), human_bytes(done),
+    text += fmt::format(" {}, {} of {}", progress_bar(done, total), human_bytes(done),
                         human_bytes(total));
   return text;
 }

@@ -61,9 +61,12 @@ std::string escaped(std::string_view bytes, bool reversibly) {
 }  // namespace
 
 std::string progress_bar(uint64_t done, uint64_t total) {
+  return progress_bar(
+      total == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total)));
+}
+
+std::string progress_bar(double part) {
   constexpr size_t columns = 30;
-  const double part =
-      total == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const auto full = static_cast<size_t>(part * columns);
   return fmt::format("[{:#<{}}{:.<{}}] {}%", "", full, "", columns - full,
                      static_cast<unsigned>(part * 100));

@@ -10,7 +10,8 @@ namespace trellis {
 
 std::string human_bytes(uint64_t bytes);  // "17 B", "1.2 MiB"
 
-std::string progress_bar(uint64_t done, uint64_t total);  // "[####....] 50%"
+std::string progress_bar(double part);  // of 1: "[####....] 50%"
+std::string progress_bar(uint64_t done, uint64_t total);
 
 // "2026-11-15T04:00:00Z"; "never" from the year 10000 on, which is what far ends stand for.
 std::string iso_time(uint64_t unix_ms);

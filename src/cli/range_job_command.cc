@@ -4,7 +4,6 @@
 #include <boost/json.hpp>
 #include <memory>
 
-#include "base/settings.h"
 #include "cli/human.h"
 #include "cli/range_command.h"
 #include "cli/table.h"
@@ -15,7 +14,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr uint64_t range_job_poll_us = 200'000;
-constexpr size_t range_bar_columns = 30;
 
 struct JobArguments {
   unsigned threads = 2;
@@ -25,14 +23,6 @@ struct JobArguments {
   std::string action;
   bool checksums = false;
 };
-
-constexpr SettingSpec speed_spec{
-    .name = "speed", .kind = SettingKind::size, .default_text = "0", .help = ""};
-
-Result<uint64_t> parse_speed(const std::string& text) {
-  TRY_ASSIGN(const SettingValue value, parse_setting(speed_spec, text));
-  return std::get<uint64_t>(value);
-}
 
 // Bytes where they are known, else ranges: small stores have few bytes and many ranges.
 double done_part(const json::object& job) {
@@ -46,10 +36,8 @@ double done_part(const json::object& job) {
 }
 
 std::string job_text(const json::object& job) {
-  const auto filled = static_cast<size_t>(done_part(job) * range_bar_columns);
-  return fmt::format("{} [{}{}] {} of {} ranges, {}, {}", text_at(job, "kind"),
-                     std::string(filled, '#'), std::string(range_bar_columns - filled, '.'),
-                     number_at(job, "ranges_done").value_or(0),
+  return fmt::format("{} {}, {} of {} ranges, {}, {}", text_at(job, "kind"),
+                     progress_bar(done_part(job)), number_at(job, "ranges_done").value_or(0),
                      number_at(job, "ranges_total").value_or(0),
                      human_bytes(number_at(job, "bytes_done").value_or(0)), text_at(job, "state"));
 }
@@ -85,7 +73,7 @@ Status finish_job(ClientSession& session, const ApiAnswer& answer) {
 
 Status run_job(ClientSession& session, const JobArguments& arguments, std::string_view kind) {
   TRY_ASSIGN(const uint64_t speed,
-             arguments.speed.empty() ? Result<uint64_t>(0) : parse_speed(arguments.speed));
+             arguments.speed.empty() ? Result<uint64_t>(0) : parse_size_bytes(arguments.speed));
   TRY_ASSIGN(ApiAnswer answer,
              session.api.ask(json_call(
                  HttpMethod::post, "/v1/ranges/jobs",
@@ -136,7 +124,7 @@ Status show_jobs(ClientSession& session, const JobArguments& arguments) {
     json::object change;
     if (!arguments.action.empty()) change["action"] = arguments.action;
     if (!arguments.speed.empty()) {
-      TRY_ASSIGN(const uint64_t speed, parse_speed(arguments.speed));
+      TRY_ASSIGN(const uint64_t speed, parse_size_bytes(arguments.speed));
       change["bytes_per_second"] = speed;
     }
     ApiCall call = change.empty()
@@ -163,7 +151,7 @@ Status show_jobs(ClientSession& session, const JobArguments& arguments) {
 CLI::Option* add_speed(CLI::App& command, JobArguments& arguments) {
   return add_text(command, "--speed", arguments.speed, "SIZE",
                   "Bytes per second at most, such as 10MiB (default 0, no limit)")
-      ->check(checked_by(parse_speed));
+      ->check(checked_by(parse_size_bytes));
 }
 
 }  // namespace
