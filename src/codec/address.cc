@@ -74,6 +74,13 @@ bool has_inode(ByteView key) {
   return key.size() > prefix_bytes && is_inode_scope(key[prefix_bytes]);
 }
 
+// What many write to in one directory at the same time: each entry and each slot of its figures.
+bool is_apart(ByteView key) {
+  const size_t record = prefix_bytes + 1 + inode_bytes;
+  return key[prefix_bytes] == 3 ||
+         (key[prefix_bytes] == 1 && key.size() > record && key[record] == 'S');
+}
+
 Status append_inode_granule(Bytes& out, ByteView key) {
   if (key.size() < prefix_bytes + 1 + inode_bytes) return malformed(key.size(), "too short");
   out.append(key.substr(0, prefix_bytes));
@@ -189,7 +196,8 @@ Status append_granule(Bytes& out, ByteView key) {
     append_redis_granule(out, key, parts);
     return {};
   }
-  if (model == 'f' && has_inode(key)) return append_inode_granule(out, key);
+  if (model == 'f' && has_inode(key))
+    return is_apart(key) ? append_address(out, key) : append_inode_granule(out, key);
   out.append(model == 'c' ? catalog_granule(key) : system_granule(key));
   return {};
 }

@@ -2,13 +2,16 @@
 // Scopes 0 to 3 are the seed's; the others are ours.
 //
 //   0                         superblock
+//   0 'T'                     how often directories changed their places
 //   1 inode                   attributes, small files inline
-//   1 inode 'E' block         extent: where the blocks from there on come from (clones, multipart)
-//   1 inode 'P' parent name   link: a directory entry that names the inode
+//   1 inode 'D' data          how much of shared data the inode maps
+//   1 inode 'E' block         extent: where the blocks from there on are
+//   1 inode 'P' parent name   link: a further directory entry that names the inode
+//   1 inode 'S' slot          figures of a directory, which writers spread over slots
 //   1 inode 'X' name          extended attribute
 //   2 data block              64 KiB of file data, kept in the BlockStore
 //   3 parent name             directory entry; names are bytes
-//   5 data                    reference count of data that several files share
+//   5 data                    how many inodes share data
 //   6 session                 a client; 6 session inode: a file that it keeps open though unlinked
 //   7 inode kind              locks: 'F' flock, 'P' POSIX
 #pragma once
@@ -36,6 +39,17 @@ struct FsSuperblockKey {
   }
 };
 
+// | 'x' | keyspace u24 | 'f' | 00 | 'T' |
+struct FsTreeKey {
+  KeyspaceId keyspace;
+  static constexpr std::string_view kind = "fs.tree";
+  static constexpr auto layout() {
+    return record(mode_txn, keyspace_field(&FsTreeKey::keyspace), model_fs,
+                  literal("scope", "\0", "superblock", "/Superblock"),
+                  literal("record", "T", "version of the tree", "/Tree"));
+  }
+};
+
 inline constexpr Literal fs_inode_scope = literal("scope", "\x01", "inode", "/Inode");
 
 // | 'x' | keyspace u24 | 'f' | 01 | inode u64 |
@@ -46,6 +60,20 @@ struct FsInodeKey {
   static constexpr auto layout() {
     return record(mode_txn, keyspace_field(&FsInodeKey::keyspace), model_fs, fs_inode_scope,
                   inode_field(&FsInodeKey::inode));
+  }
+};
+
+// | 'x' | keyspace u24 | 'f' | 01 | inode u64 | 'D' | data u64 |
+struct FsDataUseKey {
+  KeyspaceId keyspace;
+  InodeId inode;
+  DataId data;
+  static constexpr std::string_view kind = "fs.data_use";
+  static constexpr auto layout() {
+    return record(mode_txn, keyspace_field(&FsDataUseKey::keyspace), model_fs, fs_inode_scope,
+                  inode_field(&FsDataUseKey::inode),
+                  literal("record", "D", "use of shared data", "/DataUse"),
+                  field<BigEndian<8>>("data", &FsDataUseKey::data, "data id"));
   }
 };
 
@@ -74,6 +102,20 @@ struct FsLinkKey {
                   inode_field(&FsLinkKey::inode), literal("record", "P", "link", "/Link"),
                   field<BigEndian<8>>("parent", &FsLinkKey::parent, "directory's inode number"),
                   field<Remaining>("name", &FsLinkKey::name, "file name"));
+  }
+};
+
+// | 'x' | keyspace u24 | 'f' | 01 | inode u64 | 'S' | slot u8 |
+struct FsFiguresKey {
+  KeyspaceId keyspace;
+  InodeId inode;
+  uint8_t slot;
+  static constexpr std::string_view kind = "fs.figures";
+  static constexpr auto layout() {
+    return record(mode_txn, keyspace_field(&FsFiguresKey::keyspace), model_fs, fs_inode_scope,
+                  inode_field(&FsFiguresKey::inode),
+                  literal("record", "S", "figures of a directory", "/Figures"),
+                  field<BigEndian<1>>("slot", &FsFiguresKey::slot, "its writers' slot"));
   }
 };
 

@@ -1,0 +1,246 @@
+// A file system: the one of a keyspace, by inode numbers, as a kernel asks for it.
+//
+//   TRY_ASSIGN(auto made, fs.make(caller, root_inode, "notes", {.type = FileType::regular}));
+//   TRY(fs.write(caller, made.inode, 0, "hello"));
+//   TRY_ASSIGN(auto found, fs.lookup(caller, root_inode, "notes"));
+//
+// Every call is one transaction (content of more than a few MiB: one for each piece), and holds
+// what it promises at every instant: link counts, figures of directories and quotas are exact.
+// docs/decisions/0008-files.md says how. Paths are in files.h.
+//
+// Errors: what Tenant says, and the reasons of fs_error.h, each with the errno that it stands for.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/function_ref.h"
+#include "codec/fs_values.h"
+#include "fs/open_files.h"
+#include "tenant/collector.h"
+#include "tenant/tenant.h"
+
+namespace trellis {
+
+class FsChange;
+class FsPlan;
+
+inline constexpr InodeId root_inode{1};
+inline constexpr InodeId trash_inode{2};  // its entries are what was removed of one hour each
+inline constexpr uint64_t first_free_id = 16;
+
+constexpr size_t file_name_bytes_max = 255;
+constexpr size_t file_path_bytes_max = 4096;
+constexpr uint64_t file_size_max = INT64_MAX;
+constexpr uint32_t file_links_max = 65'000;
+constexpr size_t symlink_bytes_max = 4095;
+constexpr size_t inline_bytes_max = 4096;
+
+struct FileAttributes {
+  InodeId inode;
+  FileType type = FileType::regular;
+  uint16_t mode = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint32_t links = 0;  // of a directory: 2 and one for each directory in it
+  uint32_t generation = 0;
+  uint64_t size = 0;   // of a directory: its entries
+  uint64_t space = 0;  // bytes of blocks
+  uint64_t device = 0;
+  uint64_t version = 0;  // changes with content and attributes
+  int64_t accessed_ns = 0;
+  int64_t modified_ns = 0;
+  int64_t changed_ns = 0;
+  int64_t born_ns = 0;
+  InodeId parent;  // of a directory; of others one of their directories
+};
+
+struct NewFile {
+  FileType type = FileType::regular;
+  uint16_t mode = 0644;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint64_t device = 0;   // of devices
+  ByteView target = {};  // of a symlink
+  ByteView content = {};  // of a regular file, up to inline_bytes_max
+};
+
+struct AttributePatch {
+  std::optional<uint16_t> mode = {};
+  std::optional<uint32_t> uid = {};
+  std::optional<uint32_t> gid = {};
+  std::optional<uint64_t> size = {};
+  std::optional<int64_t> accessed_ns = {};
+  std::optional<int64_t> modified_ns = {};
+};
+
+enum class RenameMode : uint8_t { replace, no_replace, exchange };
+
+struct DirectoryEntry {
+  ByteView name;  // dies when the visitor returns
+  FsEntry entry;
+};
+// A visitor must not call the file system.
+using EntryVisitor = FunctionRef<Visit(const DirectoryEntry&)>;
+struct DirectoryPage {
+  size_t entries = 0;
+  std::optional<Bytes> resume;  // set if there may be more: the next page's `after`
+};
+
+// What is below a directory, it not included; of another file its own.
+struct TreeFigures {
+  uint64_t space = 0;
+  uint64_t length = 0;
+  uint64_t inodes = 0;
+};
+
+struct FileSystemFigures {
+  TreeFigures used;  // trash included
+  TreeFigures trash;
+};
+
+struct FallocateMode {
+  enum class Kind : uint8_t { allocate, punch_hole, zero, collapse, insert };
+  Kind kind = Kind::allocate;
+  bool keep_size = false;
+};
+
+struct FileSystemOptions {
+  uint32_t ids_reserved = 4096;  // at a time
+  uint64_t session_ms = 60'000;  // a client that is not heard of for so long is gone
+};
+
+// Any thread.
+class FileSystem {
+ public:
+  // Makes it if there is none in the keyspace.
+  static Result<std::shared_ptr<FileSystem>> open(std::shared_ptr<Tenant> tenant,
+                                                  FileSystemOptions options = {});
+
+  // --- names (names.cc, rename.cc, removal.cc) ---
+  Result<FileAttributes> lookup(const Caller& caller, InodeId directory, ByteView name);
+  Result<FileAttributes> make(const Caller& caller, InodeId directory, ByteView name,
+                              const NewFile& file);
+  Result<FileAttributes> link(const Caller& caller, InodeId inode, InodeId directory,
+                              ByteView name);
+  // Anything but a directory; remove_directory: only an empty one.
+  Status unlink(const Caller& caller, InodeId directory, ByteView name);
+  Status remove_directory(const Caller& caller, InodeId directory, ByteView name);
+  // With all that is in it, at once whatever that is: the collector takes it away. What else a
+  // name may be is unlinked.
+  Status remove_tree(const Caller& caller, InodeId directory, ByteView name);
+  Status rename(const Caller& caller, InodeId from, ByteView from_name, InodeId to,
+                ByteView to_name, RenameMode mode = RenameMode::replace);
+  // In the order of names (bytes), those behind `after`; each page of one instant.
+  Result<DirectoryPage> list(const Caller& caller, InodeId directory, ByteView after,
+                             size_t entries_max, EntryVisitor visit);
+  Result<Bytes> read_link(const Caller& caller, InodeId inode);
+
+  // --- attributes (attributes.cc) ---
+  Result<FileAttributes> stat(const Caller& caller, InodeId inode);
+  // Of several at one instant; absent: it is not there.
+  Result<std::vector<std::optional<FileAttributes>>> stat_many(const Caller& caller,
+                                                               std::span<const InodeId> inodes);
+  Result<FileAttributes> set_attributes(const Caller& caller, InodeId inode,
+                                        const AttributePatch& patch);
+  Result<TreeFigures> tree_figures(const Caller& caller, InodeId inode);
+  Result<FileSystemFigures> figures(const Caller& caller);
+  Result<std::optional<FsQuota>> quota(const Caller& caller, InodeId directory);
+  // 0 and 0: none.
+  Status set_quota(const Caller& caller, InodeId directory, FsQuota quota);
+
+  // --- content (content.cc, fallocate.cc, clone.cc) ---
+  // Up to the end of the file.
+  Result<size_t> read(const Caller& caller, InodeId inode, uint64_t offset, std::span<char> into);
+  // All of it or an error; if it has more than one piece, those before the error are written.
+  Status write(const Caller& caller, InodeId inode, uint64_t offset, ByteView bytes);
+  // At the end, wherever that is; where it was.
+  Result<uint64_t> append(const Caller& caller, InodeId inode, ByteView bytes);
+  Status fallocate(const Caller& caller, InodeId inode, FallocateMode mode, uint64_t offset,
+                   uint64_t size);
+  // The first byte of data, or of a hole, from offset on. Reason no_such_offset: there is none.
+  Result<uint64_t> seek_data(const Caller& caller, InodeId inode, uint64_t offset);
+  Result<uint64_t> seek_hole(const Caller& caller, InodeId inode, uint64_t offset);
+  // Whole blocks are shared, the rest is copied. size 0: to the end. How much it was.
+  Result<uint64_t> copy_range(const Caller& caller, InodeId from, uint64_t from_offset, InodeId to,
+                              uint64_t to_offset, uint64_t size);
+
+  // --- extended attributes, ACLs among them (xattrs.cc) ---
+  enum class XattrMode : uint8_t { set, create, replace };
+  Result<Bytes> get_xattr(const Caller& caller, InodeId inode, ByteView name);
+  Status set_xattr(const Caller& caller, InodeId inode, ByteView name, ByteView value,
+                   XattrMode mode = XattrMode::set);
+  Status remove_xattr(const Caller& caller, InodeId inode, ByteView name);
+  Result<std::vector<Bytes>> list_xattrs(const Caller& caller, InodeId inode);
+
+  // --- sessions, open files, locks (sessions.cc, locks.cc) ---
+  // A client: what it has open and locked is given back when it ends, or is not heard of.
+  Result<SessionId> begin_session(const Caller& caller, std::string_view client);
+  Status renew_session(const Caller& caller, SessionId session);
+  Status end_session(const Caller& caller, SessionId session);
+  // A file that is open stays when its last name is removed, until it is closed as often.
+  Status open_file(const Caller& caller, SessionId session, InodeId inode);
+  Status close_file(const Caller& caller, SessionId session, InodeId inode);
+  // A file without a name, open in the session: for what is to appear complete (adopt).
+  Result<FileAttributes> make_unnamed(const Caller& caller, SessionId session,
+                                      InodeId counted_in, const NewFile& file);
+  // Gives it a name, in place of the file that has it; reasons: exists, condition_failed.
+  struct Adoption {
+    bool replace = true;
+    std::optional<uint64_t> version_expected = {};  // of the file that has the name
+  };
+  Result<FileAttributes> adopt(const Caller& caller, SessionId session, InodeId inode,
+                               InodeId directory, ByteView name, const Adoption& how);
+
+  // --- trash (trash.cc) ---
+  Result<uint64_t> trash_ms(const Caller& caller);
+  Status set_trash_ms(const Caller& caller, uint64_t ms);
+
+  Tenant& tenant() { return *tenant_; }
+  KeyspaceId keyspace() const { return tenant_->id(); }
+
+  // --- for the collector (collect.cc) ---
+  Result<size_t> collect(std::span<const Garbage> notes);
+
+ private:
+  friend class FsChange;
+  friend class FsPlan;
+
+  FileSystem(std::shared_ptr<Tenant> tenant, FileSystemOptions options)
+      : tenant_(std::move(tenant)), options_(options) {}
+
+  // Plans and runs a change (change.h), again if what was planned with has changed meanwhile.
+  // Without a caller: the collector's.
+  Status change(const Caller* caller, FunctionRef<Status(FsPlan&)> plan,
+                FunctionRef<Status(FsChange&)> run);
+  Result<uint64_t> take_id();
+  int64_t now_ns() const;
+
+  const std::shared_ptr<Tenant> tenant_;
+  const FileSystemOptions options_;
+  OpenFiles open_files_;
+
+  std::mutex ids_mutex_;
+  uint64_t next_id_ = 0;
+  uint64_t ids_end_ = 0;
+
+  // Where directories are, as of tree version chains_version_.
+  struct Place {
+    InodeId parent;
+    bool has_quota;
+  };
+  std::mutex places_mutex_;
+  uint64_t places_version_ = 0;
+  std::unordered_map<InodeId, Place> places_;
+};
+
+}  // namespace trellis

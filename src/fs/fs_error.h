@@ -1,0 +1,72 @@
+// What goes wrong with files, each by one name. A mount answers with the errno that stands behind
+// it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/strong_id.h"
+
+namespace trellis::fs_error {
+
+inline Error no_entry(ByteView name) {  // ENOENT
+  return {Code::not_found, fmt::format("there is no {}", quote(name)), "no_entry"};
+}
+inline Error stale(InodeId inode) {  // ESTALE
+  return {Code::not_found, fmt::format("inode {} is not there any more", inode.value), "stale"};
+}
+inline Error exists(ByteView name) {  // EEXIST
+  return {Code::exists, fmt::format("{} is there already", quote(name)), "exists"};
+}
+inline Error not_a_directory(std::string_view what) {  // ENOTDIR
+  return {Code::invalid, fmt::format("{} is not a directory", what), "not_a_directory"};
+}
+inline Error is_a_directory(std::string_view what) {  // EISDIR
+  return {Code::invalid, fmt::format("{} is a directory", what), "is_a_directory"};
+}
+inline Error not_empty(ByteView name) {  // ENOTEMPTY
+  return {Code::refused, fmt::format("the directory {} is not empty: remove what is in it first",
+                                     quote(name)),
+          "not_empty"};
+}
+inline Error illegal_name(ByteView name) {  // EINVAL
+  return {Code::invalid, fmt::format("{} is no name of a file: \".\", \"..\", '/' and NUL are not "
+                                     "allowed, nor is none",
+                                     quote(name)),
+          "illegal_name"};
+}
+inline Error name_too_long(size_t bytes) {  // ENAMETOOLONG
+  return {Code::too_large, fmt::format("a name of {} bytes is over the limit of 255", bytes),
+          "name_too_long"};
+}
+inline Error too_many_links() {  // EMLINK
+  return {Code::too_large, "a file has at most 65,000 names", "too_many_links"};
+}
+inline Error file_too_large() {  // EFBIG
+  return {Code::too_large, "a file has at most 2^63 - 1 bytes", "file_too_large"};
+}
+inline Error into_itself() {  // EINVAL
+  return {Code::invalid, "a directory cannot be moved into itself or below", "into_itself"};
+}
+inline Error not_a_file(std::string_view what) {  // EINVAL
+  return {Code::invalid, fmt::format("{} has no content: it is no regular file", what),
+          "not_a_file"};
+}
+inline Error not_permitted(std::string_view why) {  // EPERM
+  return {Code::denied, std::string(why), "not_permitted"};
+}
+inline Error invalid(std::string_view why) {  // EINVAL
+  return {Code::invalid, std::string(why), "invalid_argument"};
+}
+inline Error directory_quota(InodeId directory, std::string_view what) {  // EDQUOT
+  return {Code::exhausted,
+          fmt::format("the quota of {} of directory {} is full: remove something, or raise it", what,
+                      directory.value),
+          "directory_quota_exceeded"};
+}
+inline Error corrupt(std::string_view what) {  // EIO
+  return {Code::corrupt, fmt::format("{}: run `trellis fs fsck`", what), "fs_corrupt"};
+}
+
+}  // namespace trellis::fs_error
