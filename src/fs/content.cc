@@ -358,7 +358,7 @@ Status plan_set_size(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t 
   if (seen.links != 0) TRY(plan.charge(seen.home));
   // A longer file changes its last block.
   return plan_content(plan, inode, seen, std::min(size, seen.size),
-                      file_blocks_max * block_bytes_max);
+                      file_end_max);
 }
 
 Result<bool> set_size(FsChange& change, InodeId inode, FsInode& file, uint64_t size) {
@@ -370,18 +370,7 @@ Result<bool> set_size(FsChange& change, InodeId inode, FsInode& file, uint64_t s
   return done;
 }
 
-Status plan_drop_content(FsPlan& plan, InodeId inode, const FsInode& seen) {
-  return plan_content(plan, inode, seen, 0, file_blocks_max * block_bytes_max);
-}
-
-Result<bool> drop_content(FsChange& change, InodeId inode, FsInode& file) {
-  if (file.type != FileType::regular) return true;
-  FreshBlocks fresh;
-  Content content(change, inode, file, fresh);
-  TRY_ASSIGN(const bool done, content.drop());
-  TRY(content.finish());
-  return done;
-}
+// --- for the collector ---
 
 Bytes blocks_note(DataId data, uint64_t first, uint64_t end) {
   Bytes note = fs_note(FsNote::blocks, data.value);
@@ -390,11 +379,97 @@ Bytes blocks_note(DataId data, uint64_t first, uint64_t end) {
   return note;
 }
 
-Status drop_blocks(Engine& engine, KeyspaceId keyspace, ByteView note) {
-  if (note.size() != 25 || note[0] != static_cast<char>(FsNote::blocks))
-    return fs_error::corrupt("a note of blocks does not make sense: " + to_hex(note));
-  return engine.blocks().remove(keyspace, DataId{load_be(note.data() + 1, 8)},
-                                load_be(note.data() + 9, 8), load_be(note.data() + 17, 8));
+Result<bool> FileSystem::collect_blocks(const Garbage& note) {
+  const ByteView target = note.target;
+  if (target.size() != blocks_note({}, 0, 0).size())
+    return fs_error::corrupt("a note of blocks does not make sense: " + to_hex(target));
+  const DataId data{load_be(target.data() + 1, 8)};
+  const uint64_t first = load_be(target.data() + 9, 8);
+  const uint64_t end = load_be(target.data() + 17, 8);
+  TRY(tenant_->map().engine.blocks().remove(keyspace(), data, first, end));
+  const auto forget = [&](CountedView& view) -> Status {
+    view.forget_garbage(note.due_ms, note.target);
+    return {};
+  };
+  TRY(tenant_->collect(Model::fs, Scope::in(keyspace()), forget));
+  return true;
+}
+
+namespace {
+
+// Extended attributes and locks. Whether none are left.
+Result<bool> drop_records(FsChange& change, InodeId inode) {
+  const KeyspaceId keyspace = change.keyspace();
+  std::vector<std::pair<Bytes, size_t>> found;
+  const auto visit = [&](ByteView key, ByteView value) {
+    found.emplace_back(key, value.size());
+    return Visit::go_on;
+  };
+  const Bytes xattrs = encode(FsXattrKey{keyspace, inode, {}});
+  TRY_ASSIGN(const ScanPage page, change.view().scan({.begin = xattrs,
+                                                      .end = prefix_end(xattrs),
+                                                      .entries_max = change_extents_max},
+                                                     visit));
+  for (const auto& [key, value_bytes] : found) change.view().remove_found(key, value_bytes);
+  for (const unsigned char kind : {'F', 'P'}) {
+    TRY_ASSIGN(const auto lock, change.record(encode(FsLockKey{keyspace, inode, kind})));
+    change.remove(lock);
+  }
+  return !page.resume;
+}
+
+// Whether a session keeps it though it has no name. REQUIRES: everything is held.
+Result<bool> is_kept_open(FsChange& change, InodeId inode) {
+  Bytes from = encode(FsSessionKey{change.keyspace(), SessionId{0}});
+  const Bytes end = prefix_end(ByteView(from).substr(0, from.size() - sizeof(uint64_t)));
+  bool kept = false;
+  const auto visit = [&](ByteView key, ByteView) {
+    const auto open = decode<FsOpenUnlinkedKey>(key);
+    kept = open && open->inode == inode;
+    return kept ? Visit::stop : Visit::go_on;
+  };
+  for (;;) {
+    TRY_ASSIGN(ScanPage page, change.view().scan({.begin = from, .end = end}, visit));
+    if (kept || !page.resume) return kept;
+    from = std::move(*page.resume);
+  }
+}
+
+}  // namespace
+
+Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
+  bool is_gone = false;
+  const auto plan = [&](FsPlan& plan) -> Status {
+    plan.hold(inode);
+    if (!tenant_->map().latched()) plan.everything();
+    TRY_ASSIGN(const auto seen, plan.inode(inode));
+    return seen ? plan_content(plan, inode, seen->inode, 0, file_end_max) : Status();
+  };
+  const auto run = [&](FsChange& change) -> Status {
+    is_gone = false;
+    TRY_ASSIGN(FsInode* const file, change.find_inode(inode));
+    bool stays = file == nullptr || file->links != 0;
+    // Another process may have it open: then it leaves a note when it closes it.
+    if (!stays && !change.latched()) {
+      TRY_ASSIGN(stays, is_kept_open(change, inode));
+    }
+    bool is_empty = true;
+    if (!stays && file->type == FileType::regular) {
+      FreshBlocks fresh;
+      Content content(change, inode, *file, fresh);
+      TRY_ASSIGN(is_empty, content.drop());
+      TRY(content.finish());
+    }
+    if (!stays && is_empty) {
+      TRY_ASSIGN(is_empty, drop_records(change, inode));
+      if (is_empty) change.remove_inode(inode);
+    }
+    is_gone = is_empty;
+    if (is_gone) change.view().forget_garbage(note.due_ms, note.target);
+    return {};
+  };
+  TRY(change(nullptr, plan, run));
+  return is_gone;
 }
 
 // --- whole calls ---
@@ -476,7 +551,7 @@ Result<uint64_t> FileSystem::append(const Caller& caller, InodeId inode, ByteVie
     if (bytes.size() > file_size_max - offset) return fs_error::file_too_large();
     return bytes.empty() ? Status() : content.write(offset, bytes);
   };
-  TRY(change_content(caller, inode, file_size_max, file_blocks_max * block_bytes_max, write));
+  TRY(change_content(caller, inode, file_size_max, file_end_max, write));
   return offset;
 }
 

@@ -17,6 +17,9 @@ namespace trellis {
 // A change takes no more of them: what has more is changed in several.
 constexpr size_t change_extents_max = 8'192;
 
+// No file has a byte there.
+constexpr uint64_t file_end_max = file_blocks_max * block_bytes_max;
+
 constexpr uint64_t block_of(uint64_t offset) { return offset / block_bytes_max; }
 constexpr uint64_t blocks_up_to(uint64_t offset) {  // that [0, offset) has a part in
   return block_of(offset) + (offset % block_bytes_max == 0 ? 0 : 1);
@@ -56,7 +59,7 @@ class Content {
   // Whether that is the size now; else the file is shorter, not yet so short, and may be made so
   // by another change.
   Result<bool> set_size(uint64_t size);
-  // Of a file that nobody can read any more. Whether nothing is left.
+  // Of a file without names, which nobody has open. Whether nothing is left.
   Result<bool> drop();
 
   // Writes blocks, extents and what follows from them.
@@ -107,12 +110,8 @@ Status plan_set_size(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t 
 // As Content::set_size.
 Result<bool> set_size(FsChange& change, InodeId inode, FsInode& file, uint64_t size);
 
-// --- for the collector ---
-// The content of an inode without names, a bounded part of it. Whether nothing is left.
-Status plan_drop_content(FsPlan& plan, InodeId inode, const FsInode& seen);
-Result<bool> drop_content(FsChange& change, InodeId inode, FsInode& file);
-// | 'b' | data u64 | first u64 | end u64 |: blocks that nobody maps, nor will.
+// A note for the collector: | 'b' | data u64 | first u64 | end u64 |. Blocks that no file maps, nor
+// ever will.
 Bytes blocks_note(DataId data, uint64_t first, uint64_t end);
-Status drop_blocks(Engine& engine, KeyspaceId keyspace, ByteView note);
 
 }  // namespace trellis
