@@ -83,6 +83,7 @@ Result<FileAttributes> FileSystem::set_attributes(const Caller& caller, InodeId 
   FileAttributes changed;
   // A directory's time is the latest of its own and of its figures': theirs go into it.
   bool folds = false;
+  bool is_cut = true;  // to the size that is asked for
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
     TRY_ASSIGN(const auto seen, plan.inode(inode));
@@ -94,7 +95,9 @@ Result<FileAttributes> FileSystem::set_attributes(const Caller& caller, InodeId 
   const auto run = [&](FsChange& change) -> Status {
     TRY_ASSIGN(FsInode* const file, change.inode(inode));
     if (folds != (file->type == FileType::directory)) return plan_outdated();
-    if (patch.size) TRY(set_size(change, inode, *file, *patch.size));
+    if (patch.size) {
+      TRY_ASSIGN(is_cut, set_size(change, inode, *file, *patch.size));
+    }
     file->version++;
     file->changed_ns = change.now_ns();
     if (!folds) {
@@ -112,7 +115,8 @@ Result<FileAttributes> FileSystem::set_attributes(const Caller& caller, InodeId 
     add_figures(changed, figures);
     return {};
   };
-  TRY(change(&caller, plan, run));
+  do TRY(change(&caller, plan, run));
+  while (!is_cut);
   return changed;
 }
 

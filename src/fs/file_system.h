@@ -32,8 +32,10 @@
 
 namespace trellis {
 
+class Content;
 class FsChange;
 class FsPlan;
+struct FreshBlocks;
 
 inline constexpr InodeId root_inode{1};
 inline constexpr InodeId trash_inode{2};  // its entries are what was removed of one hour each
@@ -246,6 +248,11 @@ class FileSystem {
   Status plan_replacing(FsPlan& plan, InodeId directory, ByteView name, const FsEntry& old);
   Status replace_entry(FsChange& change, InodeId directory, ByteView name, const FsEntry& old,
                        FileType by);
+  // Of what is in [offset, end), or behind the size.
+  Status change_content(const Caller& caller, InodeId inode, uint64_t offset, uint64_t end,
+                        FunctionRef<Status(Content&)> edit);
+  Status remove_unmapped(InodeId inode, const FreshBlocks& fresh, const Error& error);
+  Result<size_t> read_piece(InodeId inode, uint64_t offset, std::span<char> into);
   // Where a directory is, if the tree has that version; absent: it is not there.
   struct Place {
     InodeId parent;  // 0: none, it is a root or was removed
