@@ -1,6 +1,6 @@
 // What the records of a file system (fs_keys.h) hold. Each layout is drawn above its struct.
 //
-//   superblock   | 01 | uuid | era u32 | created u64, unix ms | ids u64 | trash u64, ms |
+//   superblock   | 01 | era u32 | created u64, unix ms | ids u64 | trash u64, ms |
 //   tree         | 01 | version u64 |
 //   inode        | 01 | 112 bytes of attributes | content, target or quota |
 //   entry        | inode u64 | type u8 | generation u32 |            (the seed's inode first)
@@ -54,9 +54,8 @@ struct FileTypeField : BigEndian<1> {
   }
 };
 
-// | 01 | uuid | era u32 | created u64, unix ms | ids u64 | trash u64, ms |
+// | 01 | era u32 | created u64, unix ms | ids u64 | trash u64, ms |
 struct FsSuperblock {
-  Uuid uuid;
   uint32_t era;         // of the generation of inodes: another one after a restore
   uint64_t created_ms;
   uint64_t ids;         // of inodes and data: those below are given out
@@ -64,7 +63,6 @@ struct FsSuperblock {
   static constexpr std::string_view kind = "fs.superblock_value";
   static constexpr auto layout() {
     return record(literal("format", "\x01", "format"),
-                  field<UuidBytes>("uuid", &FsSuperblock::uuid, "of this file system"),
                   field<BigEndian<4>>("era", &FsSuperblock::era, "generation of new inodes"),
                   field<BigEndian<8>>("created", &FsSuperblock::created_ms, "unix time in ms"),
                   field<BigEndian<8>>("ids", &FsSuperblock::ids, "ids below it are given out"),
@@ -155,6 +153,7 @@ struct FsEntry {
   InodeId inode;
   FileType type;
   uint32_t generation;
+  bool operator==(const FsEntry&) const = default;
   static constexpr std::string_view kind = "fs.entry_value";
   static constexpr auto layout() {
     return record(field<BigEndian<8>>("inode", &FsEntry::inode, "inode number"),

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,7 @@ constexpr uint64_t file_size_max = INT64_MAX;
 constexpr uint32_t file_links_max = 65'000;
 constexpr size_t symlink_bytes_max = 4095;
 constexpr size_t inline_bytes_max = 4096;
+constexpr size_t directory_page_bytes = 1024 * 1024;
 
 struct FileAttributes {
   InodeId inode;
@@ -223,7 +225,26 @@ class FileSystem {
   Status change(const Caller* caller, FunctionRef<Status(FsPlan&)> plan,
                 FunctionRef<Status(FsChange&)> run);
   Result<uint64_t> take_id();
+  Result<FsSuperblock> superblock();
   int64_t now_ns() const;
+  Result<FileAttributes> attributes(InodeId inode);
+  Result<FsFigures> see_figures(InodeId directory);
+  static void add_figures(FileAttributes& directory, const FsFigures& figures);
+  // An empty directory that lost its name.
+  Status drop_directory(FsChange& change, InodeId inode, FsInode& directory);
+  // What a name stood for goes, because something of that type gets it. Its entry, and that it is
+  // not counted as one, are the caller's. Reasons: not_empty, is_a_directory, not_a_directory.
+  Status plan_replacing(FsPlan& plan, InodeId directory, ByteView name, const FsEntry& old);
+  Status replace_entry(FsChange& change, InodeId directory, ByteView name, const FsEntry& old,
+                       FileType by);
+  // Where a directory is, if the tree has that version; absent: it is not there.
+  struct Place {
+    InodeId parent;  // 0: none, it is a root or was removed
+    bool has_quota;
+  };
+  Result<std::optional<Place>> place(InodeId directory, uint64_t tree_version);
+  uint64_t known_tree_version();
+  void learn_tree_version(uint64_t version);
 
   const std::shared_ptr<Tenant> tenant_;
   const FileSystemOptions options_;
@@ -232,13 +253,12 @@ class FileSystem {
   std::mutex ids_mutex_;
   uint64_t next_id_ = 0;
   uint64_t ids_end_ = 0;
+  std::atomic<uint32_t> era_{1};  // as of the ids that were taken last
 
-  // Where directories are, as of tree version chains_version_.
-  struct Place {
-    InodeId parent;
-    bool has_quota;
-  };
-  std::mutex places_mutex_;
+  // As of the tree's version that was known last. It is seen before the tree is held, perhaps in the
+  // middle of a move; a change that then finds another version is planned anew.
+  static constexpr size_t places_max = 100'000;
+  std::shared_mutex places_mutex_;
   uint64_t places_version_ = 0;
   std::unordered_map<InodeId, Place> places_;
 };
