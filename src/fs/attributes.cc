@@ -23,7 +23,6 @@ Result<FsFigures> FileSystem::see_figures(InodeId directory) {
   return sum_figures(directory, values);
 }
 
-// A directory's own record and its figures are read together, of one instant.
 Result<FileAttributes> FileSystem::attributes(InodeId inode) {
   TRY_ASSIGN(const auto seen, see_inode(tenant_->map().engine, keyspace(), inode));
   if (!seen) return fs_error::stale(inode);

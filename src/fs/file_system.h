@@ -252,6 +252,15 @@ class FileSystem {
   Result<FileAttributes> attributes(InodeId inode);
   Result<FsFigures> see_figures(InodeId directory);
   static void add_figures(FileAttributes& directory, const FsFigures& figures);
+  // Whether the note is gone.
+  Result<bool> collect_note(const Garbage& note);
+  Result<bool> collect_tree(const Garbage& note, InodeId tree);
+  Result<bool> collect_entries(InodeId tree);
+  Result<bool> collect_blocks(const Garbage& note);                      // content.cc
+  Result<bool> collect_inode(const Garbage& note, InodeId inode);        // content.cc
+  Result<bool> collect_session(const Garbage& note, SessionId session);  // sessions.cc
+  Result<bool> collect_trash_hour(const Garbage& note, InodeId hour);    // trash.cc
+  void orphan_tree(FsChange& change, InodeId inode, FsInode& directory);
   // An empty directory that lost its name.
   Status drop_directory(FsChange& change, InodeId inode, FsInode& directory);
   // What a name stood for goes, because something of that type gets it. Its entry, and that it is

@@ -5,7 +5,7 @@
 namespace trellis {
 namespace {
 
-struct Place {
+struct Spot {
   InodeId directory;
   ByteView name;
 };
@@ -17,7 +17,7 @@ FsFigures of_entry(const FsEntry& entry, int64_t times, int64_t now_ns) {
 }
 
 // What moving an entry to another place needs, the entries aside.
-Status plan_move(FsPlan& plan, const FsEntry& entry, const Place& from, const Place& to) {
+Status plan_move(FsPlan& plan, const FsEntry& entry, const Spot& from, const Spot& to) {
   plan.hold(entry.inode);
   if (entry.type == FileType::directory && from.directory != to.directory) {
     plan.tree_alone();
@@ -27,7 +27,7 @@ Status plan_move(FsPlan& plan, const FsEntry& entry, const Place& from, const Pl
 }
 
 // The inode is named by `to` instead of `from`; entries and their counts are the caller's.
-Status move_inode(FsChange& change, const FsEntry& entry, const Place& from, const Place& to) {
+Status move_inode(FsChange& change, const FsEntry& entry, const Spot& from, const Spot& to) {
   TRY_ASSIGN(FsInode* const moved, change.inode(entry.inode));
   moved->changed_ns = change.now_ns();
   moved->version++;
@@ -91,8 +91,8 @@ Status FileSystem::rename(const Caller& caller, InodeId from, ByteView from_name
                           ByteView to_name, RenameMode mode) {
   TRY(check_file_name(from_name));
   TRY(check_file_name(to_name));
-  const Place source{from, from_name};
-  const Place target{to, to_name};
+  const Spot source{from, from_name};
+  const Spot target{to, to_name};
   std::optional<FsEntry> planned_source;
   std::optional<FsEntry> planned_target;
   const auto plan = [&](FsPlan& plan) -> Status {
