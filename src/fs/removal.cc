@@ -136,6 +136,7 @@ Status FileSystem::remove_directory(const Caller& caller, InodeId directory, Byt
     if (planned && planned->type == FileType::directory) {
       plan.hold(planned->inode);
       plan.all_figures(planned->inode);
+      plan_holders(plan, open_files_, planned->inode);
     }
     return plan.charge(directory);
   };
