@@ -145,6 +145,9 @@ class FsChange {
   // alone.
   bool is_below(InodeId directory, InodeId above) const;
 
+  // Whether the plan has the key alone: for what may have changed since.
+  bool has_planned(ByteView key) const { return plan_.scope_.allows_write(key); }
+
   // A single record that nobody else here keeps: read, then put or removed, once.
   struct Record {
     Bytes key;

@@ -26,6 +26,7 @@
 #include "base/bytes.h"
 #include "base/function_ref.h"
 #include "codec/fs_values.h"
+#include "fs/lock_waits.h"
 #include "fs/open_files.h"
 #include "tenant/collector.h"
 #include "tenant/tenant.h"
@@ -186,24 +187,45 @@ class FileSystem {
   Status remove_xattr(const Caller& caller, InodeId inode, ByteView name);
   Result<std::vector<Bytes>> list_xattrs(const Caller& caller, InodeId inode);
 
-  // --- sessions, open files, locks (sessions.cc, locks.cc) ---
-  // A client: what it has open and locked is given back when it ends, or is not heard of.
+  // --- sessions and open files (sessions.cc) ---
+  // A client: what it has open and locked is given back when it ends, or is not heard of for
+  // session_ms. A clock that jumps ahead may end it early, one that is set back lets it live on.
   Result<SessionId> begin_session(const Caller& caller, std::string_view client);
+  // Reason, here and below: session_gone. That is for ever: what it held may be somebody else's.
   Status renew_session(const Caller& caller, SessionId session);
+  // No error if it is over already.
   Status end_session(const Caller& caller, SessionId session);
   // A file that is open stays when its last name is removed, until it is closed as often.
   Status open_file(const Caller& caller, SessionId session, InodeId inode);
+  // With the last one of the session its locks of the file go. After an error it is closed all the
+  // same, and what is stored of it goes with the session.
   Status close_file(const Caller& caller, SessionId session, InodeId inode);
-  // A file without a name, open in the session: for what is to appear complete (adopt).
-  Result<FileAttributes> make_unnamed(const Caller& caller, SessionId session,
-                                      InodeId counted_in, const NewFile& file);
-  // Gives it a name, in place of the file that has it; reasons: exists, condition_failed.
+  // A file without a name, open in the session, as one that is made in the directory: for what is
+  // to appear complete (adopt). It is counted nowhere until then.
+  Result<FileAttributes> make_unnamed(const Caller& caller, SessionId session, InodeId directory,
+                                      const NewFile& file);
+  // Gives it a name, in place of the file that has it; it stays open. Reasons: exists,
+  // condition_failed, is_a_directory, stale.
   struct Adoption {
     bool replace = true;
     std::optional<uint64_t> version_expected = {};  // of the file that has the name
   };
   Result<FileAttributes> adopt(const Caller& caller, SessionId session, InodeId inode,
                                InodeId directory, ByteView name, const Adoption& how);
+
+  // --- locks (locks.cc) ---
+  // Each kind by itself: one sees nothing of the other. Those of flock are always of all bytes.
+  enum class LockKind : uint8_t { flock, posix };
+  // In place of what the owner has locked of these bytes. Waits until it can be had, for up to
+  // wait_ms. Reasons: would_block, deadlock (of POSIX locks that this process waits for),
+  // too_many_locks, not_open. REQUIRES: first <= last.
+  Status lock(const Caller& caller, InodeId inode, LockKind kind, FsLock wanted,
+              uint64_t wait_ms = 0);
+  // What the owner has locked of these bytes.
+  Status unlock(const Caller& caller, InodeId inode, LockKind kind, FsLock range);
+  // A lock for which `wanted` would have to wait; absent: there is none.
+  Result<std::optional<FsLock>> test_lock(const Caller& caller, InodeId inode, LockKind kind,
+                                          FsLock wanted);
 
   // --- trash (trash.cc) ---
   Result<uint64_t> trash_ms(const Caller& caller);
@@ -262,9 +284,28 @@ class FileSystem {
   uint64_t known_tree_version();
   void learn_tree_version(uint64_t version);
 
+  // What sessions do is written whatever role they have, and though a quota is full.
+  Status keep_books(const Caller& caller, const Scope& scope,
+                    FunctionRef<Status(CountedView&)> fn);
+  // Whether the session is over now, because it is not there, has expired or must end.
+  Result<bool> mark_over(SessionId session, bool must_end);
+  // What a session that is over holds, up to so many files. Whether that was all.
+  Result<bool> drop_all_held(SessionId session, size_t files_max);
+  // REQUIRES, to do something: the session has it open no more.
+  Status drop_held(SessionId session, InodeId inode);
+  Status check_version(FsChange& change, const std::optional<FsEntry>& there,
+                       std::optional<uint64_t> version_expected);
+  // Who has it, if it is locked; `gone`: sessions that seem to be.
+  Result<std::optional<FsLock>> try_lock(InodeId inode, LockKind kind, const FsLock& wanted,
+                                         std::span<const SessionId> gone);
+  Result<std::optional<FsLock>> lock_over_gone(InodeId inode, LockKind kind, const FsLock& wanted);
+  Result<bool> is_gone(SessionId session);
+  Result<std::string> name_of_holder(const FsLock& lock);
+
   const std::shared_ptr<Tenant> tenant_;
   const FileSystemOptions options_;
   OpenFiles open_files_;
+  LockWaits lock_waits_;
 
   std::mutex ids_mutex_;
   uint64_t next_id_ = 0;

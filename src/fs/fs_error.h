@@ -65,6 +65,32 @@ inline Error directory_quota(InodeId directory, std::string_view what) {  // EDQ
                       directory.value),
           "directory_quota_exceeded"};
 }
+inline Error condition_failed(std::string_view what) {
+  return {Code::refused, fmt::format("a condition does not hold: {}", what), "condition_failed"};
+}
+inline Error session_gone(SessionId session) {  // ESTALE
+  return {Code::not_found,
+          fmt::format("session {} is over: begin another one, and open files anew", session.value),
+          "session_gone"};
+}
+inline Error not_open(InodeId inode) {  // EBADF
+  return {Code::invalid, fmt::format("inode {} is not open in this session", inode.value),
+          "not_open"};
+}
+inline Error would_block(std::string_view holder) {  // EAGAIN
+  return {Code::busy, fmt::format("locked by {}", holder), "would_block"};
+}
+inline Error deadlock(std::string_view holder) {  // EDEADLK
+  return {Code::conflict,
+          fmt::format("locked by {}, who waits for this one: waiting would never end", holder),
+          "deadlock"};
+}
+inline Error too_many_locks() {  // ENOLCK
+  return {Code::too_large, "a file has at most 10,000 locks", "too_many_locks"};
+}
+inline Error no_attribute(ByteView name) {  // ENODATA
+  return {Code::not_found, fmt::format("there is no attribute {}", quote(name)), "no_attribute"};
+}
 inline Error corrupt(std::string_view what) {  // EIO
   return {Code::corrupt, fmt::format("{}: run `trellis fs fsck`", what), "fs_corrupt"};
 }

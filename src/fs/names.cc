@@ -4,7 +4,6 @@
 #include <utility>
 
 namespace trellis {
-namespace {
 
 Status check_new_file(const NewFile& file) {
   if (!is_file_type(file.type)) return fs_error::invalid("this is no type of file");
@@ -19,8 +18,6 @@ Status check_new_file(const NewFile& file) {
     return fs_error::invalid("a new file has at most 4 KiB of content, and only a regular one");
   return {};
 }
-
-}  // namespace
 
 Status check_file_name(ByteView name) {
   if (name.size() > file_name_bytes_max) return fs_error::name_too_long(name.size());

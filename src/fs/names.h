@@ -9,6 +9,8 @@ namespace trellis {
 // name_too_long.
 Status check_file_name(ByteView name);
 
+// Reasons: invalid_argument, name_too_long.
+Status check_new_file(const NewFile& file);
 // With one link, and no home yet.
 FsInode new_inode(const NewFile& file, InodeId inode, uint32_t era, int64_t now_ns);
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "fs/names.h"
+#include "fs/sessions.h"
 
 namespace trellis {
 namespace {
@@ -31,10 +32,6 @@ bool is_one_record(const FsInode& file) {
   return (file.flags & (fs_attributes | fs_shares)) == 0 && file.blocks == 0 && file.next == 0;
 }
 
-Bytes open_unlinked_key(KeyspaceId keyspace, SessionId session, InodeId inode) {
-  return encode(FsOpenUnlinkedKey{keyspace, session, inode});
-}
-
 }  // namespace
 
 Bytes fs_note(FsNote kind, uint64_t id) {
@@ -48,8 +45,7 @@ Status plan_name_removal(FsPlan& plan, const OpenFiles& open_files, InodeId dire
   plan.hold(inode);
   TRY_ASSIGN(const auto seen, plan.inode(inode));
   if (!seen) return plan_outdated();
-  for (const SessionId session : open_files.holders(inode))
-    plan.exclusive(open_unlinked_key(plan.keyspace(), session, inode));
+  plan_holders(plan, open_files, inode);
   TRY(plan.charge(seen->inode.home));
   if (seen->inode.links <= 1 || seen->inode.home != directory) return {};
   // Another name may become its home.
@@ -95,13 +91,9 @@ Status remove_name(FsChange& change, const OpenFiles& open_files, InodeId direct
   }
   TRY(change.count(file->home, negative(figures_of(*file))));
   file->links = 0;
-  const auto holders = open_files.holders(inode);
-  for (const SessionId session : holders) {
-    TRY_ASSIGN(const auto held,
-               change.record(open_unlinked_key(change.keyspace(), session, inode)));
-    if (!held.old.found()) change.put(held, fs_link_value);
-  }
-  if (holders.empty()) leave_inode(change, inode, *file);
+  file->home = InodeId{0};  // what is written to it from now on is counted nowhere
+  TRY_ASSIGN(const bool is_held, keep_for_holders(change, open_files, inode));
+  if (!is_held) leave_inode(change, inode, *file);
   return {};
 }
 
@@ -144,6 +136,7 @@ Status FileSystem::remove_directory(const Caller& caller, InodeId directory, Byt
     if (planned && planned->type == FileType::directory) {
       plan.hold(planned->inode);
       plan.all_figures(planned->inode);
+      plan_holders(plan, open_files_, planned->inode);
     }
     return plan.charge(directory);
   };
@@ -172,12 +165,8 @@ Status FileSystem::drop_directory(FsChange& change, InodeId inode, FsInode& dire
   directory.home = InodeId{0};
   directory.flags |= fs_removed;
   directory.changed_ns = change.now_ns();
-  const auto holders = open_files_.holders(inode);
-  for (const SessionId session : holders) {
-    TRY_ASSIGN(const auto held, change.record(open_unlinked_key(keyspace(), session, inode)));
-    if (!held.old.found()) change.put(held, fs_link_value);
-  }
-  if (holders.empty()) leave_inode(change, inode, directory);
+  TRY_ASSIGN(const bool is_held, keep_for_holders(change, open_files_, inode));
+  if (!is_held) leave_inode(change, inode, directory);
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "fs/names.h"
+#include "fs/sessions.h"
 
 namespace trellis {
 namespace {
@@ -84,6 +85,7 @@ Status FileSystem::plan_replacing(FsPlan& plan, InodeId directory, ByteView name
     return plan_name_removal(plan, open_files_, directory, name, old.inode);
   plan.hold(old.inode);
   plan.all_figures(old.inode);
+  plan_holders(plan, open_files_, old.inode);
   return {};
 }
 
