@@ -92,6 +92,13 @@ std::optional<int64_t> parse_http_time(std::string_view text) {
   return static_cast<int64_t>(unix_s) * second_ns;
 }
 
+void add_text_or_base64(json::object& object, std::string_view name, ByteView bytes) {
+  Bytes text = "{";
+  append_json_bytes(text, name, bytes);
+  for (const auto& member : json::parse(text + "}").as_object())
+    object[member.key()] = member.value();
+}
+
 json::object json_of(const FileAttributes& attributes) {
   json::object object;
   object["type"] = file_type_name(attributes.type);
