@@ -106,9 +106,8 @@ Status Content::put_part(uint64_t block, uint64_t from, ByteView bytes) {
   }
   if (from == 0 && bytes.size() >= defined) return put_whole(block, bytes);
   if (is_in_place(*where)) {
-    writes_.push_back({{change_.keyspace(), where->data, where->first},
-                       static_cast<uint32_t>(from),
-                       bytes});
+    writes_.push_back(
+        {{change_.keyspace(), where->data, where->first}, static_cast<uint32_t>(from), bytes});
     return {};
   }
   TRY_ASSIGN(Bytes whole, read_block(*where));
@@ -327,8 +326,7 @@ Status plan_shared_data(FsPlan& plan, InodeId inode, const FsInode& seen, uint64
       return Visit::stop;
     }
     if (extent->data != seen.data && extent->end() > begin) shared.insert(extent->data);
-    return extent->block <= begin || shared.size() > planned_data_max ? Visit::stop
-                                                                      : Visit::go_on;
+    return extent->block <= begin || shared.size() > planned_data_max ? Visit::stop : Visit::go_on;
   };
   const Bytes lowest = encode(FsExtentKey{plan.keyspace(), inode, 0});
   const Bytes behind = encode(FsExtentKey{plan.keyspace(), inode, end});
@@ -357,8 +355,7 @@ Status plan_set_size(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t 
   TRY(check_has_content(inode, seen));
   if (seen.links != 0) TRY(plan.charge(seen.home));
   // A longer file changes its last block.
-  return plan_content(plan, inode, seen, std::min(size, seen.size),
-                      file_end_max);
+  return plan_content(plan, inode, seen, std::min(size, seen.size), file_end_max);
 }
 
 Result<bool> set_size(FsChange& change, InodeId inode, FsInode& file, uint64_t size) {
@@ -406,12 +403,12 @@ Result<bool> drop_records(FsChange& change, InodeId inode) {
     return Visit::go_on;
   };
   const Bytes xattrs = encode(FsXattrKey{keyspace, inode, {}});
-  TRY_ASSIGN(const ScanPage page, change.view().scan({.begin = xattrs,
-                                                      .end = prefix_end(xattrs),
-                                                      .entries_max = change_extents_max},
-                                                     visit));
+  TRY_ASSIGN(
+      const ScanPage page,
+      change.view().scan(
+          {.begin = xattrs, .end = prefix_end(xattrs), .entries_max = change_extents_max}, visit));
   for (const auto& [key, value_bytes] : found) change.view().remove_found(key, value_bytes);
-  for (const unsigned char kind : {'F', 'P'}) {
+  for (unsigned char kind = 0; kind < std::size(FsLockKey::locks); kind++) {
     TRY_ASSIGN(const auto lock, change.record(encode(FsLockKey{keyspace, inode, kind})));
     change.remove(lock);
   }
@@ -531,8 +528,8 @@ Status FileSystem::write(const Caller& caller, InodeId inode, uint64_t offset, B
     return fs_error::file_too_large();
   while (!bytes.empty()) {
     // Whole blocks, but for the ends.
-    const uint64_t part = std::min<uint64_t>(
-        bytes.size(), write_bytes_max - offset % block_bytes_max);
+    const uint64_t part =
+        std::min<uint64_t>(bytes.size(), write_bytes_max - offset % block_bytes_max);
     const ByteView piece = bytes.substr(0, part);
     TRY(change_content(caller, inode, offset, offset + part,
                        [&](Content& content) { return content.write(offset, piece); }));
@@ -542,8 +539,8 @@ Status FileSystem::write(const Caller& caller, InodeId inode, uint64_t offset, B
   return {};
 }
 
-// In one change whatever its size, so that no other append is in the middle of it: what is committed
-// is an extent, and blocks are not.
+// In one change whatever its size, so that no other append is in the middle of it: what is
+// committed is an extent, and blocks are not.
 Result<uint64_t> FileSystem::append(const Caller& caller, InodeId inode, ByteView bytes) {
   uint64_t offset = 0;
   const auto write = [&](Content& content) -> Status {
