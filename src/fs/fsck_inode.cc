@@ -62,7 +62,8 @@ struct FsckLook::Records {
 };
 
 Status FsckLook::inode(InodeId inode) {
-  Records records{.inode = inode};
+  Records records;
+  records.inode = inode;
   RecordCursor cursor =
       RecordCursor::of_prefix(source_, encode(FsInodeKey{keyspace_, inode}));
   for (;;) {
