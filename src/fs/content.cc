@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "fs/names.h"
+#include "fs/sessions.h"
 
 namespace trellis {
 namespace {
@@ -432,40 +433,32 @@ Result<bool> drop_records(FsChange& change, InodeId inode) {
   return !page.resume;
 }
 
-// Whether a session keeps it though it has no name. REQUIRES: everything is held.
-Result<bool> is_kept_open(FsChange& change, InodeId inode) {
-  Bytes from = encode(FsSessionKey{change.keyspace(), SessionId{0}});
-  const Bytes end = prefix_end(ByteView(from).substr(0, from.size() - sizeof(uint64_t)));
-  bool kept = false;
-  const auto visit = [&](ByteView key, ByteView) {
-    const auto open = decode<FsOpenUnlinkedKey>(key);
-    kept = open && open->inode == inode;
-    return kept ? Visit::stop : Visit::go_on;
-  };
-  for (;;) {
-    TRY_ASSIGN(ScanPage page, change.view().scan({.begin = from, .end = end}, visit));
-    if (kept || !page.resume) return kept;
-    from = std::move(*page.resume);
-  }
-}
-
 }  // namespace
 
 Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
   bool is_gone = false;
+  bool is_unnamed = false;
+  std::optional<SessionId> holder;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
-    if (!tenant_->map().latched()) plan.everything();
+    holder.reset();
     TRY_ASSIGN(const auto seen, plan.inode(inode));
-    return seen ? plan_content(plan, inode, seen->inode, 0, file_end_max) : Status();
+    is_unnamed = seen && seen->inode.links == 0;
+    if (!is_unnamed) return {};
+    TRY_ASSIGN(holder, holder_of(plan.engine(), keyspace(), inode));
+    if (holder) plan.shared(encode(FsOpenUnlinkedKey{keyspace(), *holder, inode}));
+    return plan_content(plan, inode, seen->inode, 0, file_end_max);
   };
   const auto run = [&](FsChange& change) -> Status {
     is_gone = false;
     TRY_ASSIGN(FsInode* const file, change.find_inode(inode));
     bool stays = file == nullptr || file->links != 0;
-    // Another process may have it open: then it leaves a note when it closes it.
-    if (!stays && !change.latched()) {
-      TRY_ASSIGN(stays, is_kept_open(change, inode));
+    if (!stays && !is_unnamed) return plan_outdated();
+    if (!stays && holder) {  // who leaves a note in turn
+      TRY_ASSIGN(const auto held, change.record(encode(FsOpenUnlinkedKey{keyspace(), *holder,
+                                                                         inode})));
+      if (!held.old.found()) return plan_outdated();
+      stays = true;
     }
     bool is_empty = true;
     if (!stays && file->type == FileType::regular) {
