@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "fs/names.h"
+#include "fs/sessions.h"
 
 namespace trellis {
 namespace {
@@ -267,7 +268,7 @@ Status Content::store_use(DataId data, int64_t difference) {
 
 Status Content::count_user(DataId data, int difference) {
   Bytes key = encode(FsSharedDataKey{change_.keyspace(), data});
-  if (!change_.holds(key)) return plan_outdated();
+  if (!change_.has_planned(key)) return plan_outdated();
   TRY_ASSIGN(const auto shared, change_.record(std::move(key)));
   FsSharedData users{0};
   if (shared.old.found()) {
@@ -432,53 +433,50 @@ Result<bool> drop_records(FsChange& change, InodeId inode) {
   return !page.resume;
 }
 
-// Whether a session keeps it though it has no name. REQUIRES: everything is held.
-Result<bool> is_kept_open(FsChange& change, InodeId inode) {
-  Bytes from = encode(FsSessionKey{change.keyspace(), SessionId{0}});
-  const Bytes end = prefix_end(ByteView(from).substr(0, from.size() - sizeof(uint64_t)));
-  bool kept = false;
-  const auto visit = [&](ByteView key, ByteView) {
-    const auto open = decode<FsOpenUnlinkedKey>(key);
-    kept = open && open->inode == inode;
-    return kept ? Visit::stop : Visit::go_on;
-  };
-  for (;;) {
-    TRY_ASSIGN(ScanPage page, change.view().scan({.begin = from, .end = end}, visit));
-    if (kept || !page.resume) return kept;
-    from = std::move(*page.resume);
-  }
-}
-
 }  // namespace
 
+// A session that has it open keeps it, and leaves another note when it closes it.
+Result<bool> FileSystem::leave_to_holder(const Garbage& note, InodeId inode, SessionId session) {
+  const Bytes held = encode(FsOpenUnlinkedKey{keyspace(), session, inode});
+  bool is_held = false;
+  const auto plan = [&](FsPlan& plan) -> Status {
+    plan.shared(held);
+    return {};
+  };
+  const auto run = [&](FsChange& change) -> Status {
+    TRY_ASSIGN(const auto found, change.record(held));
+    is_held = found.old.found();
+    if (is_held) change.view().forget_garbage(note.due_ms, note.target);
+    return {};
+  };
+  TRY(change(nullptr, plan, run));
+  return is_held;
+}
+
 Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
+  TRY_ASSIGN(const auto holder, holder_of(tenant_->map().engine, keyspace(), inode));
+  if (holder) return leave_to_holder(note, inode, *holder);
   bool is_gone = false;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
-    if (!tenant_->map().latched()) plan.everything();
     TRY_ASSIGN(const auto seen, plan.inode(inode));
     return seen ? plan_content(plan, inode, seen->inode, 0, file_end_max) : Status();
   };
   const auto run = [&](FsChange& change) -> Status {
-    is_gone = false;
     TRY_ASSIGN(FsInode* const file, change.find_inode(inode));
-    bool stays = file == nullptr || file->links != 0;
-    // Another process may have it open: then it leaves a note when it closes it.
-    if (!stays && !change.latched()) {
-      TRY_ASSIGN(stays, is_kept_open(change, inode));
+    is_gone = true;
+    if (file != nullptr && file->links == 0) {
+      if (file->type == FileType::regular) {
+        FreshBlocks fresh;
+        Content content(change, inode, *file, fresh);
+        TRY_ASSIGN(is_gone, content.drop());
+        TRY(content.finish());
+      }
+      if (is_gone) {
+        TRY_ASSIGN(is_gone, drop_records(change, inode));
+      }
+      if (is_gone) change.remove_inode(inode);
     }
-    bool is_empty = true;
-    if (!stays && file->type == FileType::regular) {
-      FreshBlocks fresh;
-      Content content(change, inode, *file, fresh);
-      TRY_ASSIGN(is_empty, content.drop());
-      TRY(content.finish());
-    }
-    if (!stays && is_empty) {
-      TRY_ASSIGN(is_empty, drop_records(change, inode));
-      if (is_empty) change.remove_inode(inode);
-    }
-    is_gone = is_empty;
     if (is_gone) change.view().forget_garbage(note.due_ms, note.target);
     return {};
   };
