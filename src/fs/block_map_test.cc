@@ -60,6 +60,17 @@ TEST_P(BlockMapTest, NeighboursBecomeOne) {
   EXPECT_EQ(stored(), (Extents{{10, a, 0, 8}}));
 }
 
+TEST_P(BlockMapTest, NothingIsInAnEmptyInterval) {
+  change([](BlockMap& map) -> Status {
+    TRY(map.load(0, 20));
+    map.map({0, a, 0, 20});
+    map.unmap(7, 7, [](const FileExtent&) { FAIL(); });
+    EXPECT_TRUE(map.mapped(7, 7).empty());
+    return {};
+  });
+  EXPECT_EQ(stored(), (Extents{{0, a, 0, 20}}));
+}
+
 TEST_P(BlockMapTest, LoadsNoMoreThanItMust) {
   change([](BlockMap& map) -> Status {
     TRY(map.load(0, 100));

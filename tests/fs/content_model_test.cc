@@ -250,7 +250,9 @@ class Actor {
     const uint64_t offset = model_[file].content.size();
     model_[file].write(offset, bytes);
     const auto appended = fs().append(world_.caller(), model_[file].inode, bytes);
-    if (settle(appended, file)) EXPECT_EQ(*appended, offset);
+    if (settle(appended, file)) {
+      EXPECT_EQ(*appended, offset);
+    }
   }
 
   void truncate(size_t file) {
@@ -290,7 +292,7 @@ class Actor {
       changed.collapse(offset, end);
     else
       changed.insert(offset, end);
-    const FallocateMode mode{.kind = collapses ? Kind::collapse : Kind::insert};
+    const FallocateMode mode{collapses ? Kind::collapse : Kind::insert, false};
     const Status done = fs().fallocate(world_.caller(), changed.inode, mode, offset, end - offset);
     if (done) return void(settle(done, file));
     // Bytes are moved: they are where they were, or where they should be, all of them.
@@ -325,7 +327,9 @@ class Actor {
     to.mapped = now.mapped;
     to.is_inline = now.is_inline;
     world_.set_faults(true);
-    if (settle(copied, file)) EXPECT_EQ(*copied, size);
+    if (settle(copied, file)) {
+      EXPECT_EQ(*copied, size);
+    }
   }
 
   void read(size_t file) {
@@ -386,6 +390,8 @@ TEST_P(ContentModel, EqualsAModel) {
   const uint64_t rounds = std::max<uint64_t>(test_rounds(6), 1);
   uint64_t kept = 0;
   uint64_t dropped = 0;
+  uint64_t blocks_failed = 0;
+  uint64_t maybes = 0;
   for (uint64_t round = 0; round < rounds && !HasFailure(); round++) {
     SCOPED_TRACE(testing::Message() << "seed " << first_seed + round);
     ContentWorld world(GetParam(), first_seed + round);
@@ -403,10 +409,12 @@ TEST_P(ContentModel, EqualsAModel) {
     world.set_faults(false);
     world.collect_all();
     actor.check();
-    if (world.is_faulty()) {
-      EXPECT_GT(world.faults().blocks, 0u);
-      EXPECT_GT(world.faults().maybes_applied, 0u);
-    }
+    blocks_failed += world.faults().blocks;
+    maybes += std::min(world.faults().maybes_applied, world.faults().maybes_dropped);
+  }
+  if (GetParam().engine == ContentEngine::faulty) {
+    EXPECT_GT(blocks_failed, 0u);
+    EXPECT_GT(maybes, 0u);
   }
   if (GetParam().engine == ContentEngine::crashing) {
     EXPECT_GT(kept, 0u);
@@ -418,7 +426,7 @@ TEST_P(ContentModel, EqualsAModel) {
 // others make it longer and copy it.
 TEST_P(ContentModel, ThreadsOnOneFile) {
   if (GetParam().engine == ContentEngine::crashing || GetParam().engine == ContentEngine::faulty)
-    GTEST_SKIP() << "there is no telling what a thread wrote";
+    return;  // there is no telling what a thread wrote
   const uint64_t seed = test_seed(20'260'101);
   ContentWorld world(GetParam(), seed);
   constexpr uint64_t strip = 70'001;
