@@ -139,17 +139,21 @@ Result<SessionId> FileSystem::begin_session(const Caller& caller, std::string_vi
 // Its note stays where it is: the collector moves it when it comes to it.
 Status FileSystem::renew_session(const Caller& caller, SessionId session) {
   const Bytes key = session_key(keyspace(), session);
-  return keep_books(
-      caller, Scope::in(keyspace()).exclusive(key), [&](CountedView& view) -> Status {
-        const uint64_t now_ms = tenant_->map().clock.unix_ms();
-        TRY(check_session(view, keyspace(), session, now_ms));
-        Value stored;
-        TRY(view.get(key, stored));
-        TRY_ASSIGN(FsSession found, decode_session(session, stored));
-        found.expires_ms = now_ms + options_.session_ms;
-        view.put(key, encode(found), stored);
-        return {};
-      });
+  const auto run = [&](CountedView& view) -> Status {
+    const uint64_t now_ms = tenant_->map().clock.unix_ms();
+    TRY(check_session(view, keyspace(), session, now_ms));
+    Value stored;
+    TRY(view.get(key, stored));
+    TRY_ASSIGN(FsSession found, decode_session(session, stored));
+    found.expires_ms = now_ms + options_.session_ms;
+    view.put(key, encode(found), stored);
+    return {};
+  };
+  const Status renewed = keep_books(caller, Scope::in(keyspace()).exclusive(key), run);
+  // Another process may have ended it.
+  if (!renewed && renewed.error().reason == fs_error::session_gone(session).reason)
+    open_files_.forget(session);
+  return renewed;
 }
 
 Status FileSystem::end_session(const Caller& caller, SessionId session) {
