@@ -67,6 +67,7 @@ struct FileAttributes {
   int64_t changed_ns = 0;
   int64_t born_ns = 0;
   InodeId parent;  // of a directory; of others one of their directories
+  bool operator==(const FileAttributes&) const = default;
 };
 
 struct NewFile {
@@ -216,7 +217,9 @@ class FileSystem {
   // condition_failed, is_a_directory, stale.
   struct Adoption {
     bool replace = true;
-    std::optional<uint64_t> version_expected = {};  // of the file that has the name
+    // Of the file that has the name.
+    std::optional<InodeId> inode_expected = {};
+    std::optional<uint64_t> version_expected = {};
   };
   Result<FileAttributes> adopt(const Caller& caller, SessionId session, InodeId inode,
                                InodeId directory, ByteView name, const Adoption& how);
@@ -263,6 +266,7 @@ class FileSystem {
   Result<size_t> empty_trash(const Caller& caller, uint64_t before_ms = UINT64_MAX);
 
   Tenant& tenant() { return *tenant_; }
+  const FileSystemOptions& options() const { return options_; }
   KeyspaceId keyspace() const { return tenant_->id(); }
 
   // --- for the collector (collect.cc) ---
@@ -301,9 +305,15 @@ class FileSystem {
   Status plan_replacing(FsPlan& plan, InodeId directory, ByteView name, const FsEntry& old);
   Status replace_entry(FsChange& change, InodeId directory, ByteView name, const FsEntry& old,
                        FileType by);
-  // Of what is in [offset, end), or behind the size.
+  // Of what is in [offset, end), or behind the size. Whether that is sure to change what the file
+  // counts for; else it is planned anew if it does.
   Status change_content(const Caller& caller, InodeId inode, uint64_t offset, uint64_t end,
-                        FunctionRef<Status(Content&)> edit);
+                        bool charges, FunctionRef<Status(Content&)> edit);
+  Result<uint64_t> seek(const Caller& caller, InodeId inode, uint64_t offset, bool for_data);
+  Result<uint64_t> share_piece(const Caller& caller, InodeId from, uint64_t from_offset, InodeId to,
+                               uint64_t to_offset, uint64_t size);
+  Result<uint64_t> copy_piece(const Caller& caller, InodeId from, uint64_t from_offset, InodeId to,
+                              uint64_t to_offset, uint64_t size);
   Status remove_unmapped(InodeId inode, const FreshBlocks& fresh, const Error& error);
   Result<size_t> read_piece(InodeId inode, uint64_t offset, std::span<char> into);
   // Where a directory is, if the tree has that version; absent: it is not there.
@@ -332,8 +342,8 @@ class FileSystem {
   Result<bool> drop_all_held(SessionId session, size_t files_max);
   // REQUIRES, to do something: the session has it open no more.
   Status drop_held(SessionId session, InodeId inode);
-  Status check_version(FsChange& change, const std::optional<FsEntry>& there,
-                       std::optional<uint64_t> version_expected);
+  Status check_expected(FsChange& change, const std::optional<FsEntry>& there,
+                        const Adoption& how);
   // Who has it, if it is locked; `gone`: sessions that seem to be.
   Result<std::optional<FsLock>> try_lock(InodeId inode, LockKind kind, const FsLock& wanted,
                                          std::span<const SessionId> gone);

@@ -40,6 +40,25 @@ inline Error name_too_long(size_t bytes) {  // ENAMETOOLONG
   return {Code::too_large, fmt::format("a name of {} bytes is over the limit of 255", bytes),
           "name_too_long"};
 }
+inline Error path_too_long(size_t bytes) {  // ENAMETOOLONG
+  return {Code::too_large, fmt::format("a path of {} bytes is over the limit of 4,096", bytes),
+          "path_too_long"};
+}
+inline Error too_many_symlinks() {  // ELOOP
+  return {Code::invalid, "the path leads over more than 40 symlinks", "too_many_symlinks"};
+}
+inline Error is_same_file(std::string_view path) {
+  return {Code::invalid, fmt::format("{} would go to itself", path), "is_same_file"};
+}
+inline Error range_not_satisfied(uint64_t end, uint64_t size) {
+  return {Code::invalid,
+          fmt::format("the range ends at byte {}, and the file has {}", end, size),
+          "range_not_satisfied"};
+}
+inline Error changed_meanwhile(std::string_view what) {
+  return {Code::conflict, fmt::format("{} was changed meanwhile: try again", what),
+          "changed_meanwhile"};
+}
 inline Error too_many_links() {  // EMLINK
   return {Code::too_large, "a file has at most 65,000 names", "too_many_links"};
 }
@@ -58,6 +77,13 @@ inline Error not_permitted(std::string_view why) {  // EPERM
 }
 inline Error invalid(std::string_view why) {  // EINVAL
   return {Code::invalid, std::string(why), "invalid_argument"};
+}
+inline Error not_supported(std::string_view why) {  // EOPNOTSUPP
+  return {Code::unsupported, std::string(why), "not_supported"};
+}
+inline Error no_such_offset() {  // ENXIO
+  return {Code::not_found, "there is nothing of the kind at that offset or behind it",
+          "no_such_offset"};
 }
 inline Error directory_quota(InodeId directory, std::string_view what) {  // EDQUOT
   return {Code::exhausted,

@@ -326,10 +326,12 @@ Status Store::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled)
   rocksdb::CompactRangeOptions options;
   options.exclusive_manual_compaction = false;
   options.canceled = canceled;
-  const rocksdb::Status status =
-      db_.CompactRange(options, &main_, &first, end.empty() ? nullptr : &last);
-  if (status.IsManualCompactionPaused()) return {};  // canceled
-  if (!status.ok()) return read_error(status);
+  for (rocksdb::ColumnFamilyHandle* family : {&main_, &blocks_family_}) {
+    const rocksdb::Status status =
+        db_.CompactRange(options, family, &first, end.empty() ? nullptr : &last);
+    if (status.IsManualCompactionPaused()) return {};  // canceled
+    if (!status.ok()) return read_error(status);
+  }
   return {};
 }
 
