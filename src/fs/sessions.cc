@@ -24,8 +24,7 @@ Bytes held_key(KeyspaceId keyspace, SessionId session, InodeId inode) {
 Result<FsSession> decode_session(SessionId session, const Value& stored) {
   auto decoded = decode<FsSession>(stored.bytes());
   if (!decoded)
-    return fs_error::corrupt(
-        fmt::format("session {}: {}", session.value, decoded.error().message));
+    return fs_error::corrupt(fmt::format("session {}: {}", session.value, decoded.error().message));
   return *decoded;
 }
 
@@ -172,8 +171,7 @@ Status FileSystem::end_session(const Caller& caller, SessionId session) {
 
 Result<bool> FileSystem::mark_over(SessionId session, bool must_end) {
   bool over = false;
-  TRY(tenant_->collect(Model::fs,
-                       Scope::in(keyspace()).exclusive(session_key(keyspace(), session)),
+  TRY(tenant_->collect(Model::fs, Scope::in(keyspace()).exclusive(session_key(keyspace(), session)),
                        [&](CountedView& view) -> Status {
                          TRY_ASSIGN(over, bury_session(view, keyspace(), session,
                                                        tenant_->map().clock.unix_ms(), must_end));

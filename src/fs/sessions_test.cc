@@ -48,11 +48,11 @@ class SessionsTest : public FsFixture {
   size_t held_files() {
     const Bytes prefix = encode(FsSessionKey{id_, SessionId{0}}).substr(0, 6);
     size_t held = 0;
-    EXPECT_OK(memory_.scan({.begin = prefix, .end = prefix_end(prefix)},
-                           [&](ByteView key, ByteView) {
-                             held += decode<FsOpenUnlinkedKey>(key).has_value() ? 1 : 0;
-                             return Visit::go_on;
-                           }));
+    EXPECT_OK(
+        memory_.scan({.begin = prefix, .end = prefix_end(prefix)}, [&](ByteView key, ByteView) {
+          held += decode<FsOpenUnlinkedKey>(key).has_value() ? 1 : 0;
+          return Visit::go_on;
+        }));
     return held;
   }
 };
@@ -283,12 +283,10 @@ TEST_P(SessionsTest, AdoptionKeepsItsConditions) {
   check();
   EXPECT_EQ(adopt("there", {.version_expected = version}), "adopted");
   EXPECT_EQ(fs_->lookup(reader, root_inode, "there")->inode, made->inode);
-  EXPECT_EQ(fs_->make_unnamed(writer, session, root_inode, {.type = FileType::directory})
-                .error()
-                .reason,
-            "not_permitted");
-  EXPECT_EQ(fs_->make_unnamed(writer, SessionId{9}, root_inode, {}).error().reason,
-            "session_gone");
+  EXPECT_EQ(
+      fs_->make_unnamed(writer, session, root_inode, {.type = FileType::directory}).error().reason,
+      "not_permitted");
+  EXPECT_EQ(fs_->make_unnamed(writer, SessionId{9}, root_inode, {}).error().reason, "session_gone");
   check();
 }
 
@@ -426,8 +424,7 @@ TEST_P(TwoProcessesTest, LocksHoldForBoth) {
   ASSERT_OK(fs_->lock(reader, file, posix, lock_of(here)));
   EXPECT_EQ(other_->lock(reader, file, posix, lock_of(there)).error().reason, "would_block");
   Status waited;
-  std::thread waits(
-      [&] { waited = other_->lock(reader, file, posix, lock_of(there), 600'000); });
+  std::thread waits([&] { waited = other_->lock(reader, file, posix, lock_of(there), 600'000); });
   ASSERT_OK(fs_->unlock(reader, file, posix, lock_of(here)));
   waits.join();
   EXPECT_OK(waited);
