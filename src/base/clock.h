@@ -15,6 +15,8 @@ class Clock {
   virtual ~Clock() = default;
   // Milliseconds since 1970. May jump in either direction, as real clocks do.
   virtual uint64_t unix_ms() const = 0;
+  // The same as finely as it is known.
+  virtual int64_t unix_ns() const { return static_cast<int64_t>(unix_ms()) * 1'000'000; }
   // For measuring and for time-outs: never goes back, starts anywhere.
   virtual uint64_t monotonic_us() const = 0;
   // Lets time pass, for backing off before a retry; never for waiting on something that can tell.
@@ -27,6 +29,10 @@ class SystemClock final : public Clock {
     using namespace std::chrono;
     return static_cast<uint64_t>(
         duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
+  }
+  int64_t unix_ns() const override {
+    using namespace std::chrono;
+    return duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
   }
   uint64_t monotonic_us() const override {
     using namespace std::chrono;

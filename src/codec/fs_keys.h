@@ -12,7 +12,9 @@
 //   2 data block              64 KiB of file data, kept in the BlockStore
 //   3 parent name             directory entry; names are bytes
 //   5 data                    how many inodes share data
-//   6 session                 a client; 6 session inode: a file that it keeps open though unlinked
+//   6 session                 a client
+//   6 session inode           a file that it holds: open though unlinked, or locked; where others
+//                             share the map every file that it has open
 //   7 inode kind              locks: 'F' flock, 'P' POSIX
 #pragma once
 

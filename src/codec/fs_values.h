@@ -1,6 +1,6 @@
 // What the records of a file system (fs_keys.h) hold. Each layout is drawn above its struct.
 //
-//   superblock   | 01 | uuid | era u32 | created u64, unix ms | ids u64 | trash u64, ms |
+//   superblock   | 01 | era u32 | created u64, unix ms | ids u64 | trash u64, ms |
 //   tree         | 01 | version u64 |
 //   inode        | 01 | 112 bytes of attributes | content, target or quota |
 //   entry        | inode u64 | type u8 | generation u32 |            (the seed's inode first)
@@ -9,6 +9,10 @@
 //   data use     | 01 | blocks u64 |
 //   shared data  | 01 | inodes u64 |
 //   link         | 01 |
+//   xattr        | 01 | value |
+//   session      | 01 | began u64 | expires u64, unix ms | client |
+//   held file    | 01 |
+//   locks        | 01 | session u64, owner u64, first u64, last u64, process u32, how u8 | ... |
 #pragma once
 
 #include <cstdint>
@@ -50,9 +54,8 @@ struct FileTypeField : BigEndian<1> {
   }
 };
 
-// | 01 | uuid | era u32 | created u64, unix ms | ids u64 | trash u64, ms |
+// | 01 | era u32 | created u64, unix ms | ids u64 | trash u64, ms |
 struct FsSuperblock {
-  Uuid uuid;
   uint32_t era;         // of the generation of inodes: another one after a restore
   uint64_t created_ms;
   uint64_t ids;         // of inodes and data: those below are given out
@@ -60,7 +63,6 @@ struct FsSuperblock {
   static constexpr std::string_view kind = "fs.superblock_value";
   static constexpr auto layout() {
     return record(literal("format", "\x01", "format"),
-                  field<UuidBytes>("uuid", &FsSuperblock::uuid, "of this file system"),
                   field<BigEndian<4>>("era", &FsSuperblock::era, "generation of new inodes"),
                   field<BigEndian<8>>("created", &FsSuperblock::created_ms, "unix time in ms"),
                   field<BigEndian<8>>("ids", &FsSuperblock::ids, "ids below it are given out"),
@@ -151,6 +153,7 @@ struct FsEntry {
   InodeId inode;
   FileType type;
   uint32_t generation;
+  bool operator==(const FsEntry&) const = default;
   static constexpr std::string_view kind = "fs.entry_value";
   static constexpr auto layout() {
     return record(field<BigEndian<8>>("inode", &FsEntry::inode, "inode number"),
@@ -218,5 +221,76 @@ struct FsSharedData {
 };
 
 inline constexpr ByteView fs_link_value = "\x01";
+inline constexpr ByteView fs_held_value = "\x01";
+
+// | 01 | value bytes |
+struct FsXattr {
+  ByteView value;
+  static constexpr std::string_view kind = "fs.xattr_value";
+  static constexpr auto layout() {
+    return record(literal("format", "\x01", "format"),
+                  field<Remaining>("value", &FsXattr::value, "what the attribute holds"));
+  }
+};
+
+// | 01 | began u64, unix ms | expires u64, unix ms | client bytes |
+struct FsSession {
+  uint64_t began_ms;
+  uint64_t expires_ms;  // unless it is renewed; 0: it has ended, and what it held is given back
+  ByteView client;      // what it calls itself
+  static constexpr std::string_view kind = "fs.session_value";
+  static constexpr auto layout() {
+    return record(literal("format", "\x01", "format"),
+                  field<BigEndian<8>>("began", &FsSession::began_ms, "unix time in ms"),
+                  field<BigEndian<8>>("expires", &FsSession::expires_ms, "unix time in ms; 0: over"),
+                  field<Remaining>("client", &FsSession::client, "what it calls itself"));
+  }
+};
+
+enum class FileLockType : uint8_t { shared = 1, exclusive = 2 };
+struct FileLockTypeField : BigEndian<1> {
+  static bool is_type(FileLockType type) {
+    return type == FileLockType::shared || type == FileLockType::exclusive;
+  }
+  static bool read(Reader& reader, FileLockType& type) {
+    const size_t start = reader.offset();
+    if (!BigEndian<1>::read(reader, type)) return false;
+    return is_type(type) || reader.fail("no type of lock", start);
+  }
+  static const char* invalid(FileLockType type) {
+    return is_type(type) ? nullptr : "no type of lock";
+  }
+};
+
+// | session u64 | owner u64 | first u64 | last u64 | process u32 | type u8 |
+struct FsLock {
+  SessionId session;
+  uint64_t owner;  // whom the session calls so: locks of one owner never conflict
+  uint64_t first;  // byte of the file
+  uint64_t last;   // included
+  uint32_t process;  // for who asks who it is
+  FileLockType type;
+  bool operator==(const FsLock&) const = default;
+  static constexpr std::string_view kind = "fs.lock_value";
+  static constexpr auto layout() {
+    return record(field<BigEndian<8>>("session", &FsLock::session, "session id"),
+                  field<BigEndian<8>>("owner", &FsLock::owner, "owner within the session"),
+                  field<BigEndian<8>>("first", &FsLock::first, "first byte"),
+                  field<BigEndian<8>>("last", &FsLock::last, "last byte"),
+                  field<BigEndian<4>>("process", &FsLock::process, "process id"),
+                  field<FileLockTypeField>("type", &FsLock::type, "1 shared, 2 exclusive"));
+  }
+};
+constexpr size_t fs_lock_bytes = 37;
+
+// | 01 | FsLock | FsLock | ... |
+struct FsLocks {
+  ByteView locks;
+  static constexpr std::string_view kind = "fs.locks_value";
+  static constexpr auto layout() {
+    return record(literal("format", "\x01", "format"),
+                  field<Remaining>("locks", &FsLocks::locks, "locks of 37 bytes each"));
+  }
+};
 
 }  // namespace trellis

@@ -41,13 +41,23 @@ inline Error plan_outdated() { return {Code::conflict, "the plan is outdated", "
 // An inode as it is stored, read without locks.
 struct SeenInode {
   Value stored;  // keeps inode.rest
-  FsInode inode;
+  FsInode inode{};
+
+  SeenInode() = default;
+  // A Value that moves may move its bytes.
+  SeenInode(SeenInode&& other) noexcept : stored(std::move(other.stored)), inode(other.inode) {
+    if (stored.found())
+      inode.rest = stored.bytes().substr(stored.bytes().size() - inode.rest.size());
+  }
+  SeenInode& operator=(SeenInode&&) = delete;
 };
 // Absent: there is none.
 Result<std::optional<SeenInode>> see_inode(Engine& engine, KeyspaceId keyspace, InodeId inode);
 Result<std::optional<FsEntry>> see_entry(Engine& engine, KeyspaceId keyspace, InodeId directory,
                                          ByteView name);
 Result<FsInode> decode_inode(InodeId inode, ByteView bytes);
+// Of all slots.
+Result<FsFigures> sum_figures(InodeId directory, std::span<const Value> slots);
 
 class FsPlan {
  public:
@@ -69,6 +79,8 @@ class FsPlan {
   // All of the file system: for what cannot say before what it needs.
   void everything() { everything_ = true; }
 
+  KeyspaceId keyspace() const { return keyspace_; }
+  Engine& engine() { return fs_.tenant().map().engine; }
   // Reads, of now.
   Result<std::optional<SeenInode>> inode(InodeId inode);
   Result<std::optional<FsEntry>> see(InodeId directory, ByteView name);
@@ -104,6 +116,12 @@ class FsChange {
 
   CountedView& view() { return view_; }
   KeyspaceId keyspace() const { return keyspace_; }
+  bool latched() const { return fs_.tenant().map().latched(); }
+  Engine& engine() { return fs_.tenant().map().engine; }
+  // Whether the plan has it to itself.
+  bool holds(ByteView key) const { return plan_.scope_.allows_write(key); }
+  // Of inodes and data. REQUIRES: no latches; they would be waited for.
+  Result<uint64_t> take_id() { return fs_.take_id(); }
 
   // To be read, or changed; written when the change ends. Reason: stale. Pointers stay valid.
   Result<FsInode*> inode(InodeId inode);
@@ -125,13 +143,18 @@ class FsChange {
   Status count(InodeId directory, const FsFigures& difference);
   // The sum of all slots. REQUIRES: the plan has them all, and nothing of it was counted here.
   Result<FsFigures> figures(InodeId directory);
-  // All of it in the first slot.
+  // All of it in the first slot; of nothing no slot is left. REQUIRES: as above.
   Status set_figures(InodeId directory, const FsFigures& figures);
-  void remove_figures(InodeId directory);
   // Directories moved: plans from before are outdated. REQUIRES: tree_alone().
   void tree_changed() { tree_changed_ = true; }
   // Whether the way from it ends in the root or the trash. REQUIRES: the plan charges it.
   bool attached(InodeId directory) const;
+  // Whether `directory` is `above` or below it. REQUIRES: the plan charges it, and has the tree
+  // alone.
+  bool is_below(InodeId directory, InodeId above) const;
+
+  // Whether the plan has the key alone: for what may have changed since.
+  bool has_planned(ByteView key) const { return plan_.scope_.allows_write(key); }
 
   // A single record that nobody else here keeps: read, then put or removed, once.
   struct Record {
@@ -155,7 +178,7 @@ class FsChange {
   };
   Status begin();
   Status finish();
-  Status write_inode(InodeId inode, const Kept& kept);
+  void write_inode(InodeId inode, const Kept& kept);
   Status write_figures();
   Status check_quota(InodeId directory, const FsFigures& sum, const FsFigures& difference);
 
@@ -167,8 +190,11 @@ class FsChange {
   bool tree_changed_ = false;
   Record tree_;
   std::map<InodeId, Kept> inodes_;
-  std::map<std::pair<InodeId, uint8_t>, FsFigures> counted_;
-  std::map<InodeId, FsFigures> set_;
+  struct Counted {
+    FsFigures difference;
+    bool has_quota = false;
+  };
+  std::map<std::pair<InodeId, uint8_t>, Counted> counted_;
   std::deque<Bytes> bytes_;
 };
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,14 +26,17 @@
 #include "base/bytes.h"
 #include "base/function_ref.h"
 #include "codec/fs_values.h"
+#include "fs/lock_waits.h"
 #include "fs/open_files.h"
 #include "tenant/collector.h"
 #include "tenant/tenant.h"
 
 namespace trellis {
 
+class Content;
 class FsChange;
 class FsPlan;
+struct FreshBlocks;
 
 inline constexpr InodeId root_inode{1};
 inline constexpr InodeId trash_inode{2};  // its entries are what was removed of one hour each
@@ -44,6 +48,7 @@ constexpr uint64_t file_size_max = INT64_MAX;
 constexpr uint32_t file_links_max = 65'000;
 constexpr size_t symlink_bytes_max = 4095;
 constexpr size_t inline_bytes_max = 4096;
+constexpr size_t directory_page_bytes = 1024 * 1024;
 
 struct FileAttributes {
   InodeId inode;
@@ -62,6 +67,7 @@ struct FileAttributes {
   int64_t changed_ns = 0;
   int64_t born_ns = 0;
   InodeId parent;  // of a directory; of others one of their directories
+  bool operator==(const FileAttributes&) const = default;
 };
 
 struct NewFile {
@@ -70,6 +76,7 @@ struct NewFile {
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint64_t device = 0;   // of devices
+  uint16_t umask = 0;    // bits that are taken from mode, unless the directory has a default ACL
   ByteView target = {};  // of a symlink
   ByteView content = {};  // of a regular file, up to inline_bytes_max
 };
@@ -175,37 +182,91 @@ class FileSystem {
                               uint64_t to_offset, uint64_t size);
 
   // --- extended attributes, ACLs among them (xattrs.cc) ---
+  // Reasons: no_attribute, exists, attribute_too_large, attributes_full, not_permitted. An ACL that
+  // is set changes the mode, as chmod changes the ACL.
   enum class XattrMode : uint8_t { set, create, replace };
   Result<Bytes> get_xattr(const Caller& caller, InodeId inode, ByteView name);
   Status set_xattr(const Caller& caller, InodeId inode, ByteView name, ByteView value,
                    XattrMode mode = XattrMode::set);
   Status remove_xattr(const Caller& caller, InodeId inode, ByteView name);
   Result<std::vector<Bytes>> list_xattrs(const Caller& caller, InodeId inode);
+  // What the calls above neither show nor let anybody change. Absent: there is none; it goes.
+  // REQUIRES: the name begins with "trellis.".
+  Result<std::optional<Bytes>> hidden_xattr(const Caller& caller, InodeId inode, ByteView name);
+  Status set_hidden_xattr(const Caller& caller, InodeId inode, ByteView name,
+                          std::optional<ByteView> value);
 
-  // --- sessions, open files, locks (sessions.cc, locks.cc) ---
-  // A client: what it has open and locked is given back when it ends, or is not heard of.
+  // --- sessions and open files (sessions.cc) ---
+  // A client: what it has open and locked is given back when it ends, or is not heard of for
+  // session_ms. A clock that jumps ahead may end it early, one that is set back lets it live on.
   Result<SessionId> begin_session(const Caller& caller, std::string_view client);
+  // Reason, here and below: session_gone. That is for ever: what it held may be somebody else's.
   Status renew_session(const Caller& caller, SessionId session);
+  // No error if it is over already.
   Status end_session(const Caller& caller, SessionId session);
   // A file that is open stays when its last name is removed, until it is closed as often.
   Status open_file(const Caller& caller, SessionId session, InodeId inode);
+  // With the last one of the session its locks of the file go. After an error it is closed all the
+  // same, and what is stored of it goes with the session.
   Status close_file(const Caller& caller, SessionId session, InodeId inode);
-  // A file without a name, open in the session: for what is to appear complete (adopt).
-  Result<FileAttributes> make_unnamed(const Caller& caller, SessionId session,
-                                      InodeId counted_in, const NewFile& file);
-  // Gives it a name, in place of the file that has it; reasons: exists, condition_failed.
+  // A file without a name, open in the session, as one that is made in the directory: for what is
+  // to appear complete (adopt). It is counted nowhere until then.
+  Result<FileAttributes> make_unnamed(const Caller& caller, SessionId session, InodeId directory,
+                                      const NewFile& file);
+  // Gives it a name, in place of the file that has it; it stays open. Reasons: exists,
+  // condition_failed, is_a_directory, stale.
   struct Adoption {
     bool replace = true;
-    std::optional<uint64_t> version_expected = {};  // of the file that has the name
+    // Of the file that has the name.
+    std::optional<InodeId> inode_expected = {};
+    std::optional<uint64_t> version_expected = {};
   };
   Result<FileAttributes> adopt(const Caller& caller, SessionId session, InodeId inode,
                                InodeId directory, ByteView name, const Adoption& how);
 
+  // --- locks (locks.cc) ---
+  // Each kind by itself: one sees nothing of the other. Those of flock are always of all bytes.
+  enum class LockKind : uint8_t { flock, posix };
+  // In place of what the owner has locked of these bytes. Waits until it can be had, for up to
+  // wait_ms. Reasons: would_block, deadlock (of POSIX locks that this process waits for),
+  // too_many_locks, not_open. REQUIRES: first <= last.
+  Status lock(const Caller& caller, InodeId inode, LockKind kind, FsLock wanted,
+              uint64_t wait_ms = 0);
+  // What the owner has locked of these bytes.
+  Status unlock(const Caller& caller, InodeId inode, LockKind kind, FsLock range);
+  // A lock for which `wanted` would have to wait; absent: there is none.
+  Result<std::optional<FsLock>> test_lock(const Caller& caller, InodeId inode, LockKind kind,
+                                          FsLock wanted);
+
   // --- trash (trash.cc) ---
+  // How long what is removed stays; 0: there is no trash.
   Result<uint64_t> trash_ms(const Caller& caller);
   Status set_trash_ms(const Caller& caller, uint64_t ms);
+  // Whatever it is, with all that is in it. For good if there is no trash, or it is there already.
+  Status move_to_trash(const Caller& caller, InodeId directory, ByteView name);
+  struct TrashEntry {  // the views die when the visitor returns
+    ByteView hour;     // YYYYMMDDHH in UTC; hour/stored_name is what restore() takes
+    ByteView stored_name;
+    InodeId parent;  // where it was
+    ByteView name;   // what it was called; very long ones are cut
+    FsEntry entry;
+  };
+  using TrashVisitor = FunctionRef<Visit(const TrashEntry&)>;
+  // In the order of hours and names, from behind `after`: what a page's `resume` said.
+  Result<DirectoryPage> list_trash(const Caller& caller, ByteView after, size_t entries_max,
+                                   TrashVisitor visit);
+  struct RestoreTo {
+    InodeId directory;
+    ByteView name;
+  };
+  // To where it was, or elsewhere. Reasons: no_entry, exists, parent_gone.
+  Result<FileAttributes> restore(const Caller& caller, ByteView item,
+                                 std::optional<RestoreTo> to = {});
+  // Of hours that were over by then. How many.
+  Result<size_t> empty_trash(const Caller& caller, uint64_t before_ms = UINT64_MAX);
 
   Tenant& tenant() { return *tenant_; }
+  const FileSystemOptions& options() const { return options_; }
   KeyspaceId keyspace() const { return tenant_->id(); }
 
   // --- for the collector (collect.cc) ---
@@ -223,22 +284,87 @@ class FileSystem {
   Status change(const Caller* caller, FunctionRef<Status(FsPlan&)> plan,
                 FunctionRef<Status(FsChange&)> run);
   Result<uint64_t> take_id();
+  Result<FsSuperblock> superblock();
   int64_t now_ns() const;
+  Result<FileAttributes> attributes(InodeId inode);
+  Result<FsFigures> see_figures(InodeId directory);
+  static void add_figures(FileAttributes& directory, const FsFigures& figures);
+  // Whether the note is gone.
+  Result<bool> collect_note(const Garbage& note);
+  Result<bool> collect_tree(const Garbage& note, InodeId tree);
+  Result<bool> collect_entries(InodeId tree);
+  Result<bool> collect_blocks(const Garbage& note);                      // content.cc
+  Result<bool> collect_inode(const Garbage& note, InodeId inode);        // content.cc
+  Result<bool> collect_session(const Garbage& note, SessionId session);  // sessions.cc
+  Result<bool> collect_trash_hour(const Garbage& note, InodeId hour);    // trash.cc
+  void orphan_tree(FsChange& change, InodeId inode, FsInode& directory);
+  // An empty directory that lost its name.
+  Status drop_directory(FsChange& change, InodeId inode, FsInode& directory);
+  // What a name stood for goes, because something of that type gets it. Its entry, and that it is
+  // not counted as one, are the caller's. Reasons: not_empty, is_a_directory, not_a_directory.
+  Status plan_replacing(FsPlan& plan, InodeId directory, ByteView name, const FsEntry& old);
+  Status replace_entry(FsChange& change, InodeId directory, ByteView name, const FsEntry& old,
+                       FileType by);
+  // Of what is in [offset, end), or behind the size. Whether that is sure to change what the file
+  // counts for; else it is planned anew if it does.
+  Status change_content(const Caller& caller, InodeId inode, uint64_t offset, uint64_t end,
+                        bool charges, FunctionRef<Status(Content&)> edit);
+  Result<uint64_t> seek(const Caller& caller, InodeId inode, uint64_t offset, bool for_data);
+  Result<uint64_t> share_piece(const Caller& caller, InodeId from, uint64_t from_offset, InodeId to,
+                               uint64_t to_offset, uint64_t size);
+  Result<uint64_t> copy_piece(const Caller& caller, InodeId from, uint64_t from_offset, InodeId to,
+                              uint64_t to_offset, uint64_t size);
+  Status remove_unmapped(InodeId inode, const FreshBlocks& fresh, const Error& error);
+  Result<size_t> read_piece(InodeId inode, uint64_t offset, std::span<char> into);
+  // Where a directory is, if the tree has that version; absent: it is not there.
+  struct Place {
+    InodeId parent;  // 0: none, it is a root or was removed
+    bool has_quota;
+  };
+  Result<std::optional<Place>> place(InodeId directory, uint64_t tree_version);
+  uint64_t known_tree_version();
+  void learn_tree_version(uint64_t version);
+
+  Result<InodeId> make_trash_hour(const Caller& caller, uint64_t trash_ms);
+  Result<std::optional<Bytes>> next_trash_hour(const Caller& caller, ByteView after);
+  // As of now: not in the trash, nor removed.
+  Result<bool> is_below_root(InodeId directory);
+  Result<std::optional<Bytes>> see_xattr(const Caller& caller, InodeId inode, ByteView name);
+  // Without a value it goes.
+  Status change_xattr(const Caller& caller, InodeId inode, ByteView name,
+                      std::optional<ByteView> value, XattrMode mode);
+  // What sessions do is written whatever role they have, and though a quota is full.
+  Status keep_books(const Caller& caller, const Scope& scope,
+                    FunctionRef<Status(CountedView&)> fn);
+  // Whether the session is over now, because it is not there, has expired or must end.
+  Result<bool> mark_over(SessionId session, bool must_end);
+  // What a session that is over holds, up to so many files. Whether that was all.
+  Result<bool> drop_all_held(SessionId session, size_t files_max);
+  // REQUIRES, to do something: the session has it open no more.
+  Status drop_held(SessionId session, InodeId inode);
+  Status check_expected(FsChange& change, const std::optional<FsEntry>& there,
+                        const Adoption& how);
+  // Who has it, if it is locked; `gone`: sessions that seem to be.
+  Result<std::optional<FsLock>> try_lock(InodeId inode, LockKind kind, const FsLock& wanted,
+                                         std::span<const SessionId> gone);
+  Result<std::optional<FsLock>> lock_over_gone(InodeId inode, LockKind kind, const FsLock& wanted);
+  Result<bool> is_gone(SessionId session);
+  Result<std::string> name_of_holder(const FsLock& lock);
 
   const std::shared_ptr<Tenant> tenant_;
   const FileSystemOptions options_;
   OpenFiles open_files_;
+  LockWaits lock_waits_;
 
   std::mutex ids_mutex_;
   uint64_t next_id_ = 0;
   uint64_t ids_end_ = 0;
+  std::atomic<uint32_t> era_{1};  // as of the ids that were taken last
 
-  // Where directories are, as of tree version chains_version_.
-  struct Place {
-    InodeId parent;
-    bool has_quota;
-  };
-  std::mutex places_mutex_;
+  // As of the tree's version that was known last. It is seen before the tree is held, perhaps in the
+  // middle of a move; a change that then finds another version is planned anew.
+  static constexpr size_t places_max = 100'000;
+  std::shared_mutex places_mutex_;
   uint64_t places_version_ = 0;
   std::unordered_map<InodeId, Place> places_;
 };

@@ -20,10 +20,14 @@ class OpenFiles {
   bool close(SessionId session, InodeId inode) {
     const std::lock_guard lock(mutex_);
     const auto found = opened_.find({inode, session});
-    if (found == opened_.end()) return false;
+    if (found == opened_.end()) return true;
     if (--found->second > 0) return false;
     opened_.erase(found);
     return true;
+  }
+  bool is_open(SessionId session, InodeId inode) const {
+    const std::lock_guard lock(mutex_);
+    return opened_.contains({inode, session});
   }
   std::vector<SessionId> holders(InodeId inode) const {
     const std::lock_guard lock(mutex_);

@@ -6,6 +6,8 @@
 
 #include "base/assert.h"
 #include "codec/counter_value.h"
+#include "codec/fs_keys.h"
+#include "codec/fs_values.h"
 #include "codec/system_keys.h"
 
 namespace trellis {
@@ -153,6 +155,11 @@ std::optional<Counted> counted(ByteView key, ByteView value) {
     for (size_t i = 0; i < std::size(model_words); i++)
       if (key.substr(4).starts_with(model_words[i].bytes)) entry.model = static_cast<Model>(i);
     if (key.substr(4).starts_with("dm")) entry.figures.keys = 1;  // the record of a Redis key
+    if (decode<FsInodeKey>(key)) {
+      entry.figures.keys = 1;
+      if (const auto inode = decode<FsInode>(value))
+        entry.figures.bytes += static_cast<int64_t>(inode->blocks * block_bytes_max);
+    }
   }
   return entry;
 }

@@ -65,6 +65,9 @@ class CountedView {
   void remove_found(ByteView key, size_t value_bytes);
   // Models that number what their keys are in (databases) count them apart, by slot.
   void count_keys(int64_t difference, uint16_t slot = 0);
+  // Bytes that are stored beside the map (blocks of files) for a record that this transaction
+  // writes: counted() finds them in it.
+  void count_outside(int64_t bytes) { difference_.bytes += bytes; }
   // A slot that is not used any more. REQUIRES: it counts none.
   void forget_slot(uint16_t slot);
 

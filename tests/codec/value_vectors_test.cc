@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "codec/counter_value.h"
+#include "codec/fs_values.h"
 #include "codec/key_kinds.h"
 #include "codec/keyspace_keys.h"
 #include "codec/meta_keys.h"
@@ -186,32 +187,24 @@ void check_value(const std::string& fields_text, const std::string& hex) {
   EXPECT_EQ(text, fields_text);
 }
 
+// Whether the kind is one of these, and then checks it.
+template <class... T>
+bool check_any(const std::string& kind, const std::string& fields_text, const std::string& hex) {
+  return ((kind == T::kind && (check_value<T>(fields_text, hex), true)) || ...);
+}
+
 TEST(Values, Vectors) {
   for (const VectorLine& line : read_vectors("values.txt")) {
     SCOPED_TRACE(line.where);
     const size_t blank = line.left.find(' ');
     const std::string kind = line.left.substr(0, blank);
     const std::string rest = line.left.substr(blank + 1);
-    if (kind == StreamGroupValue::kind) {
-      check_value<StreamGroupValue>(rest, line.right);
-    } else if (kind == StreamConsumerValue::kind) {
-      check_value<StreamConsumerValue>(rest, line.right);
-    } else if (kind == StreamPendingValue::kind) {
-      check_value<StreamPendingValue>(rest, line.right);
-    } else if (kind == RedisListSub::kind) {
-      check_value<RedisListSub>(rest, line.right);
-    } else if (kind == RedisSortedintSub::kind) {
-      check_value<RedisSortedintSub>(rest, line.right);
-    } else if (kind == RedisBitmapSub::kind) {
-      check_value<RedisBitmapSub>(rest, line.right);
-    } else if (kind == StoreIdentity::kind) {
-      check_value<StoreIdentity>(rest, line.right);
-    } else if (kind == StoreStart::kind) {
-      check_value<StoreStart>(rest, line.right);
-    } else if (kind == RawValue::kind) {
-      check_value<RawValue>(rest, line.right);
-    } else if (kind == RawExpiringValue::kind) {
-      check_value<RawExpiringValue>(rest, line.right);
+    if (check_any<StreamGroupValue, StreamConsumerValue, StreamPendingValue, RedisListSub,
+                  RedisSortedintSub, RedisBitmapSub, StoreIdentity, StoreStart, RawValue,
+                  RawExpiringValue, FsSuperblock, FsTree, FsInode, FsQuota, FsEntry, FsFigures,
+                  FsExtent, FsDataUse, FsSharedData, FsXattr, FsSession, FsLock, FsLocks>(
+            kind, rest, line.right)) {
+      continue;
     } else if (kind == "counter_value") {
       EXPECT_EQ(to_hex(encode_counter_value(std::stoll(rest))), line.right);
       EXPECT_EQ(decode_counter_value(*from_hex(line.right)), std::stoll(rest));
@@ -227,6 +220,30 @@ TEST(Values, Vectors) {
       ASSERT_TRUE(visit_stream_entry(bytes, [&](ByteView s) { back.emplace_back(s); }).has_value());
       EXPECT_EQ(back, strings);
     }
+  }
+}
+
+TEST(FsValues, WrongBytesAreRefused) {
+  const Bytes lock = *from_hex("00000000000000040000000000000009000000000000000a"
+                               "00000000000000130000000001");
+  ASSERT_EQ(lock.size(), fs_lock_bytes);
+  EXPECT_TRUE(decode<FsLock>(lock).has_value());
+  for (const char type : {'\0', '\3', '\xff'}) {
+    Bytes other = lock;
+    other.back() = type;
+    EXPECT_FALSE(decode<FsLock>(other).has_value()) << static_cast<int>(type);
+  }
+  EXPECT_FALSE(decode<FsLock>(lock + '\0').has_value());
+  Bytes entry = encode(FsEntry{InodeId{1}, FileType::regular, 1});
+  for (int type = 0; type < 256; type++) {
+    entry[8] = static_cast<char>(type);
+    EXPECT_EQ(decode<FsEntry>(entry).has_value(), is_file_type(static_cast<FileType>(type)))
+        << type;
+  }
+  for (const char* hex : {"", "00", "02", "0100"}) {
+    EXPECT_FALSE(decode<FsSession>(*from_hex(hex)).has_value()) << hex;
+    EXPECT_FALSE(decode<FsInode>(*from_hex(hex)).has_value()) << hex;
+    EXPECT_FALSE(decode<FsFigures>(*from_hex(hex)).has_value()) << hex;
   }
 }
 

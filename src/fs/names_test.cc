@@ -1,0 +1,182 @@
+#include "fs/names.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/random.h"
+#include "fs/fs_fixture.h"
+#include "support/test_seed.h"
+
+namespace trellis {
+namespace {
+
+class Names : public FsFixture {};
+INSTANTIATE_TEST_SUITE_P(Fs, Names, testing::Values(Way::latched, Way::expecting), way_name);
+
+using Listed = std::vector<std::string>;
+
+TEST_P(Names, WhatIsMadeIsFound) {
+  const InodeId file = make_file(root_inode, "hello", "content");
+  const auto found = fs_->lookup(reader, root_inode, "hello");
+  ASSERT_OK(found);
+  EXPECT_EQ(found->inode, file);
+  EXPECT_EQ(found->size, 7u);
+  EXPECT_EQ(found->links, 1u);
+  EXPECT_EQ(fs_->lookup(reader, root_inode, "other").error().reason, "no_entry");
+  EXPECT_EQ(fs_->make(writer, root_inode, "hello", {}).error().reason, "exists");
+  EXPECT_EQ(fs_->lookup(reader, file, "x").error().reason, "not_a_directory");
+  EXPECT_EQ(fs_->make(writer, file, "x", {}).error().reason, "not_a_directory");
+  check();
+}
+
+TEST_P(Names, AreBytes) {
+  const std::string any("\xff\x01\n ", 4);
+  make_file(root_inode, any);
+  make_file(root_inode, std::string(255, 'x'));
+  EXPECT_EQ(names(root_inode), (Listed{std::string(255, 'x'), any}));
+  EXPECT_EQ(fs_->make(writer, root_inode, std::string(256, 'x'), {}).error().reason,
+            "name_too_long");
+  for (const std::string& bad : {std::string(), std::string("."), std::string(".."),
+                                 std::string("a/b"), std::string("a\0b", 3)})
+    EXPECT_EQ(fs_->make(writer, root_inode, bad, {}).error().reason, "illegal_name");
+  EXPECT_EQ(fs_->make(reader, root_inode, "r", {}).error().reason, "role_too_weak");
+}
+
+TEST_P(Names, DirectoriesCountWhatIsBelow) {
+  const InodeId a = make_directory(root_inode, "a");
+  const InodeId b = make_directory(a, "b");
+  make_file(b, "f", "12345");
+  make_file(a, "g", "123");
+  const auto below = fs_->tree_figures(reader, a);
+  ASSERT_OK(below);
+  EXPECT_EQ(below->inodes, 3u);
+  EXPECT_EQ(below->length, 8u);
+  EXPECT_EQ(stat(a).links, 3u);
+  EXPECT_EQ(stat(a).size, 2u);
+  EXPECT_EQ(fs_->figures(reader)->used.inodes, 4u);
+  check();
+}
+
+TEST_P(Names, UnlinkAndRemoveDirectory) {
+  const InodeId a = make_directory(root_inode, "a");
+  make_file(a, "f", "1");
+  EXPECT_EQ(fs_->remove_directory(writer, root_inode, "a").error().reason, "not_empty");
+  EXPECT_EQ(fs_->unlink(writer, root_inode, "a").error().reason, "is_a_directory");
+  EXPECT_EQ(fs_->remove_directory(writer, a, "f").error().reason, "not_a_directory");
+  EXPECT_OK(fs_->unlink(writer, a, "f"));
+  EXPECT_EQ(fs_->unlink(writer, a, "f").error().reason, "no_entry");
+  EXPECT_OK(fs_->remove_directory(writer, root_inode, "a"));
+  EXPECT_EQ(fs_->make(writer, a, "late", {}).error().reason, "stale");
+  check();
+  EXPECT_EQ(fs_->figures(reader)->used.inodes, 0u);
+}
+
+TEST_P(Names, LinksMoveTheirHome) {
+  const InodeId a = make_directory(root_inode, "a");
+  const InodeId b = make_directory(root_inode, "b");
+  const InodeId file = make_file(a, "f", "12345");
+  ASSERT_OK(fs_->link(writer, file, b, "g"));
+  ASSERT_OK(fs_->link(writer, file, b, "h"));
+  EXPECT_EQ(stat(file).links, 3u);
+  check();
+  EXPECT_OK(fs_->unlink(writer, a, "f"));
+  EXPECT_EQ(stat(file).links, 2u);
+  EXPECT_EQ(fs_->tree_figures(reader, b)->length, 5u);
+  check();
+  EXPECT_OK(fs_->unlink(writer, b, "h"));
+  check();
+  EXPECT_OK(fs_->unlink(writer, b, "g"));
+  collect_all();
+  EXPECT_FALSE(fs_->stat(reader, file).has_value());
+  check();
+  EXPECT_EQ(fs_->link(writer, a, b, "dir").error().reason, "not_permitted");
+}
+
+TEST_P(Names, Rename) {
+  const InodeId a = make_directory(root_inode, "a");
+  const InodeId b = make_directory(a, "b");
+  make_file(b, "f", "123");
+  EXPECT_EQ(fs_->rename(writer, root_inode, "a", b, "x").error().reason, "into_itself");
+  EXPECT_EQ(fs_->rename(writer, root_inode, "a", a, "x").error().reason, "into_itself");
+  EXPECT_OK(fs_->rename(writer, a, "b", root_inode, "c"));
+  check();
+  EXPECT_EQ(fs_->tree_figures(reader, a)->inodes, 0u);
+  EXPECT_OK(fs_->rename(writer, root_inode, "a", root_inode, "a2"));
+  EXPECT_EQ(names(root_inode), (Listed{"a2", "c"}));
+  EXPECT_OK(fs_->rename(writer, root_inode, "c", root_inode, "a2"));  // over an empty directory
+  check();
+  EXPECT_EQ(names(b), Listed{"f"});
+  make_file(b, "g", "4");
+  EXPECT_EQ(fs_->rename(writer, b, "f", b, "g", RenameMode::no_replace).error().reason, "exists");
+  EXPECT_OK(fs_->rename(writer, b, "f", b, "g", RenameMode::exchange));
+  EXPECT_EQ(fs_->lookup(reader, b, "f")->size, 1u);
+  EXPECT_OK(fs_->rename(writer, b, "f", b, "g"));
+  EXPECT_EQ(fs_->lookup(reader, b, "g")->size, 1u);
+  EXPECT_EQ(fs_->rename(writer, b, "g", root_inode, "a2").error().reason, "is_a_directory");
+  check();
+}
+
+TEST_P(Names, TreesAreRemovedAtOnceAndCollected) {
+  const InodeId a = make_directory(root_inode, "a");
+  const InodeId out = make_directory(root_inode, "out");
+  const InodeId b = make_directory(a, "b");
+  for (int i = 0; i < 300; i++) make_file(b, "f" + std::to_string(i), "x");
+  const InodeId kept = make_file(b, "kept", "123");
+  ASSERT_OK(fs_->link(writer, kept, out, "kept"));
+  ASSERT_OK(fs_->remove_tree(writer, root_inode, "a"));
+  EXPECT_EQ(names(root_inode), Listed{"out"});
+  EXPECT_EQ(fs_->make(writer, b, "late", {}).error().reason, "stale");
+  collect_all();
+  check();
+  EXPECT_EQ(stat(kept).links, 1u);
+  EXPECT_EQ(fs_->tree_figures(reader, out)->length, 3u);
+  EXPECT_FALSE(fs_->stat(reader, b).has_value());
+  EXPECT_FALSE(fs_->stat(reader, a).has_value());
+}
+
+TEST_P(Names, QuotasAreExact) {
+  const InodeId a = make_directory(root_inode, "a");
+  make_file(a, "one");
+  ASSERT_OK(fs_->set_quota(writer, a, {.bytes_max = 0, .inodes_max = 3}));
+  const InodeId b = make_directory(a, "b");
+  make_file(b, "three");
+  EXPECT_EQ(fs_->make(writer, b, "four", {}).error().reason, "directory_quota_exceeded");
+  EXPECT_EQ(fs_->make(writer, a, "four", {}).error().reason, "directory_quota_exceeded");
+  make_file(root_inode, "other");
+  EXPECT_EQ(fs_->rename(writer, root_inode, "other", b, "in").error().reason,
+            "directory_quota_exceeded");
+  EXPECT_OK(fs_->rename(writer, b, "three", a, "three"));  // within it
+  EXPECT_OK(fs_->unlink(writer, a, "one"));
+  EXPECT_OK(fs_->rename(writer, root_inode, "other", b, "in"));
+  check();
+  ASSERT_OK(fs_->set_quota(writer, a, {}));
+  make_file(b, "more");
+  check();
+}
+
+TEST_P(Names, ThreadsInOneDirectoryLoseNothing) {
+  const InodeId a = make_directory(root_inode, "a");
+  std::vector<std::thread> threads;
+  constexpr int per_thread = 100;
+  for (int t = 0; t < 4; t++)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < per_thread; i++) {
+        const std::string name = std::to_string(t) + "-" + std::to_string(i);
+        EXPECT_OK(fs_->make(writer, a, name, {.content = "x"}));
+        if (i % 3 == 0) {
+          EXPECT_OK(fs_->unlink(writer, a, name));
+        }
+        if (i % 10 == 1) {
+          EXPECT_OK(fs_->rename(writer, root_inode, "a", root_inode, "a"));
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  collect_all();
+  check();
+  EXPECT_EQ(names(a).size(), 4u * (per_thread - 34));
+}
+
+}  // namespace
+}  // namespace trellis
