@@ -60,6 +60,9 @@ class TracedEngine final : public Engine {
   Status wait_durable(CommitTicket ticket) override { return inner_.wait_durable(ticket); }
   CommitTicket last_ticket() const override { return inner_.last_ticket(); }
   bool shared() const override { return inner_.shared(); }
+  Status checkpoint(const std::filesystem::path& folder) override {
+    return inner_.checkpoint(folder);
+  }
   BlockStore& blocks() override { return is_tracing_ ? blocks_ : inner_.blocks(); }
 
  private:

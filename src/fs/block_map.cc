@@ -37,8 +37,10 @@ Result<FileExtent> decode_extent(InodeId inode, ByteView key, ByteView value) {
       extent->first > UINT64_MAX - extent->blocks)
     return fs_error::corrupt(
         fmt::format("extent {} of inode {} does not make sense", to_hex(key), inode.value));
-  return FileExtent{
-      .block = place->block, .data = extent->data, .first = extent->first, .blocks = extent->blocks};
+  return FileExtent{.block = place->block,
+                    .data = extent->data,
+                    .first = extent->first,
+                    .blocks = extent->blocks};
 }
 
 // Backwards, so that one scan finds the extent that begins before the interval, too.
@@ -68,11 +70,10 @@ Result<uint64_t> BlockMap::load(uint64_t begin, uint64_t end, size_t extents_max
   // One that begins before, one in each block, one right behind.
   const uint64_t entries_max = std::min<uint64_t>({end - begin + 2, extents_max, page_extents_max});
   for (;;) {
-    TRY_ASSIGN(ScanPage page, view_.scan({.begin = lowest,
-                                          .end = behind,
-                                          .reverse = true,
-                                          .entries_max = entries_max},
-                                         visit));
+    TRY_ASSIGN(
+        ScanPage page,
+        view_.scan({.begin = lowest, .end = behind, .reverse = true, .entries_max = entries_max},
+                   visit));
     TRY(bad);
     if (found_begin || !page.resume) break;
     behind = std::move(*page.resume);

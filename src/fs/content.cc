@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "fs/names.h"
+#include "fs/sessions.h"
 
 namespace trellis {
 namespace {
@@ -106,9 +107,8 @@ Status Content::put_part(uint64_t block, uint64_t from, ByteView bytes) {
   }
   if (from == 0 && bytes.size() >= defined) return put_whole(block, bytes);
   if (is_in_place(*where)) {
-    writes_.push_back({{change_.keyspace(), where->data, where->first},
-                       static_cast<uint32_t>(from),
-                       bytes});
+    writes_.push_back(
+        {{change_.keyspace(), where->data, where->first}, static_cast<uint32_t>(from), bytes});
     return {};
   }
   TRY_ASSIGN(Bytes whole, read_block(*where));
@@ -327,8 +327,7 @@ Status plan_shared_data(FsPlan& plan, InodeId inode, const FsInode& seen, uint64
       return Visit::stop;
     }
     if (extent->data != seen.data && extent->end() > begin) shared.insert(extent->data);
-    return extent->block <= begin || shared.size() > planned_data_max ? Visit::stop
-                                                                      : Visit::go_on;
+    return extent->block <= begin || shared.size() > planned_data_max ? Visit::stop : Visit::go_on;
   };
   const Bytes lowest = encode(FsExtentKey{plan.keyspace(), inode, 0});
   const Bytes behind = encode(FsExtentKey{plan.keyspace(), inode, end});
@@ -357,8 +356,7 @@ Status plan_set_size(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t 
   TRY(check_has_content(inode, seen));
   if (seen.links != 0) TRY(plan.charge(seen.home));
   // A longer file changes its last block.
-  return plan_content(plan, inode, seen, std::min(size, seen.size),
-                      file_end_max);
+  return plan_content(plan, inode, seen, std::min(size, seen.size), file_end_max);
 }
 
 Result<bool> set_size(FsChange& change, InodeId inode, FsInode& file, uint64_t size) {
@@ -406,52 +404,44 @@ Result<bool> drop_records(FsChange& change, InodeId inode) {
     return Visit::go_on;
   };
   const Bytes xattrs = encode(FsXattrKey{keyspace, inode, {}});
-  TRY_ASSIGN(const ScanPage page, change.view().scan({.begin = xattrs,
-                                                      .end = prefix_end(xattrs),
-                                                      .entries_max = change_extents_max},
-                                                     visit));
+  TRY_ASSIGN(
+      const ScanPage page,
+      change.view().scan(
+          {.begin = xattrs, .end = prefix_end(xattrs), .entries_max = change_extents_max}, visit));
   for (const auto& [key, value_bytes] : found) change.view().remove_found(key, value_bytes);
-  for (const unsigned char kind : {'F', 'P'}) {
+  for (unsigned char kind = 0; kind < std::size(FsLockKey::locks); kind++) {
     TRY_ASSIGN(const auto lock, change.record(encode(FsLockKey{keyspace, inode, kind})));
     change.remove(lock);
   }
   return !page.resume;
 }
 
-// Whether a session keeps it though it has no name. REQUIRES: everything is held.
-Result<bool> is_kept_open(FsChange& change, InodeId inode) {
-  Bytes from = encode(FsSessionKey{change.keyspace(), SessionId{0}});
-  const Bytes end = prefix_end(ByteView(from).substr(0, from.size() - sizeof(uint64_t)));
-  bool kept = false;
-  const auto visit = [&](ByteView key, ByteView) {
-    const auto open = decode<FsOpenUnlinkedKey>(key);
-    kept = open && open->inode == inode;
-    return kept ? Visit::stop : Visit::go_on;
-  };
-  for (;;) {
-    TRY_ASSIGN(ScanPage page, change.view().scan({.begin = from, .end = end}, visit));
-    if (kept || !page.resume) return kept;
-    from = std::move(*page.resume);
-  }
-}
-
 }  // namespace
 
 Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
   bool is_gone = false;
+  bool is_unnamed = false;
+  std::optional<SessionId> holder;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
-    if (!tenant_->map().latched()) plan.everything();
+    holder.reset();
     TRY_ASSIGN(const auto seen, plan.inode(inode));
-    return seen ? plan_content(plan, inode, seen->inode, 0, file_end_max) : Status();
+    is_unnamed = seen && seen->inode.links == 0;
+    if (!is_unnamed) return {};
+    TRY_ASSIGN(holder, holder_of(plan.engine(), keyspace(), inode));
+    if (holder) plan.shared(encode(FsOpenUnlinkedKey{keyspace(), *holder, inode}));
+    return plan_content(plan, inode, seen->inode, 0, file_end_max);
   };
   const auto run = [&](FsChange& change) -> Status {
     is_gone = false;
     TRY_ASSIGN(FsInode* const file, change.find_inode(inode));
     bool stays = file == nullptr || file->links != 0;
-    // Another process may have it open: then it leaves a note when it closes it.
-    if (!stays && !change.latched()) {
-      TRY_ASSIGN(stays, is_kept_open(change, inode));
+    if (!stays && !is_unnamed) return plan_outdated();
+    if (!stays && holder) {  // who leaves a note in turn
+      TRY_ASSIGN(const auto held, change.record(encode(FsOpenUnlinkedKey{keyspace(), *holder,
+                                                                         inode})));
+      if (!held.old.found()) return plan_outdated();
+      stays = true;
     }
     bool is_empty = true;
     if (!stays && file->type == FileType::regular) {
@@ -531,8 +521,8 @@ Status FileSystem::write(const Caller& caller, InodeId inode, uint64_t offset, B
     return fs_error::file_too_large();
   while (!bytes.empty()) {
     // Whole blocks, but for the ends.
-    const uint64_t part = std::min<uint64_t>(
-        bytes.size(), write_bytes_max - offset % block_bytes_max);
+    const uint64_t part =
+        std::min<uint64_t>(bytes.size(), write_bytes_max - offset % block_bytes_max);
     const ByteView piece = bytes.substr(0, part);
     TRY(change_content(caller, inode, offset, offset + part,
                        [&](Content& content) { return content.write(offset, piece); }));
@@ -542,8 +532,8 @@ Status FileSystem::write(const Caller& caller, InodeId inode, uint64_t offset, B
   return {};
 }
 
-// In one change whatever its size, so that no other append is in the middle of it: what is committed
-// is an extent, and blocks are not.
+// In one change whatever its size, so that no other append is in the middle of it: what is
+// committed is an extent, and blocks are not.
 Result<uint64_t> FileSystem::append(const Caller& caller, InodeId inode, ByteView bytes) {
   uint64_t offset = 0;
   const auto write = [&](Content& content) -> Status {

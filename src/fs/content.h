@@ -1,8 +1,8 @@
 // Content of files within a change. Where it is stored is told in docs/decisions/0008-files.md.
 //
 // Bytes behind the end of a file are undefined in its last block and in blocks that are mapped
-// behind it: a write that was never committed, or a longer file of before, may have left some there.
-// Who makes the file longer makes them zeros.
+// behind it: a write that was never committed, or a longer file of before, may have left some
+// there. Who makes the file longer makes them zeros.
 #pragma once
 
 #include <deque>
@@ -95,9 +95,9 @@ class Content {
   const uint64_t blocks_before_;
   bool is_going_ = false;
   std::vector<BlockWrite> writes_;
-  std::deque<Bytes> kept_;                     // what writes_ refers to
-  std::vector<FileExtent> freed_;              // of its own data
-  std::map<DataId, int64_t> uses_;             // of shared data: blocks more or fewer
+  std::deque<Bytes> kept_;          // what writes_ refers to
+  std::vector<FileExtent> freed_;   // of its own data
+  std::map<DataId, int64_t> uses_;  // of shared data: blocks more or fewer
 };
 
 // What changing the content of [offset, end) needs, the inode aside: figures, and data that it

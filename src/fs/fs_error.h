@@ -110,6 +110,15 @@ inline Error too_many_locks() {  // ENOLCK
 inline Error no_attribute(ByteView name) {  // ENODATA
   return {Code::not_found, fmt::format("there is no attribute {}", quote(name)), "no_attribute"};
 }
+inline Error attribute_too_large(size_t bytes) {  // E2BIG
+  return {Code::too_large, fmt::format("an attribute of {} bytes is over the limit of 65536", bytes),
+          "attribute_too_large"};
+}
+inline Error attributes_full() {  // ENOSPC
+  return {Code::too_large,
+          "the attributes of a file have at most 64 KiB of names, and 1 MiB with their values",
+          "attributes_full"};
+}
 inline Error corrupt(std::string_view what) {  // EIO
   return {Code::corrupt, fmt::format("{}: run `trellis fs fsck`", what), "fs_corrupt"};
 }

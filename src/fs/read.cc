@@ -16,8 +16,8 @@ constexpr unsigned looks_max = 8;
 
 // An inode and where some of its blocks are, of one instant.
 struct Look {
-  FsInode inode{};  // without `rest`
-  Bytes content;    // if it is inline
+  FsInode inode{};                  // without `rest`
+  Bytes content;                    // if it is inline
   std::vector<FileExtent> extents;  // with blocks of what was asked for, in order
 
   Status take_inode(InodeId id, ByteView stored) {
@@ -32,7 +32,10 @@ struct Look {
 class Looker {
  public:
   Looker(Tenant& tenant, InodeId inode, uint64_t begin, uint64_t end)
-      : engine_(tenant.map().engine), keyspace_(tenant.id()), inode_(inode), begin_(begin),
+      : engine_(tenant.map().engine),
+        keyspace_(tenant.id()),
+        inode_(inode),
+        begin_(begin),
         end_(end) {}
 
   Result<Look> look() {
@@ -116,7 +119,8 @@ class Looker {
 void copy_part(ByteView bytes, uint64_t begin, uint64_t offset, std::span<char> into) {
   const uint64_t from = std::max(begin, offset);
   const uint64_t to = std::min(begin + bytes.size(), offset + into.size());
-  if (from < to) std::memcpy(into.data() + (from - offset), bytes.data() + (from - begin), to - from);
+  if (from < to)
+    std::memcpy(into.data() + (from - offset), bytes.data() + (from - begin), to - from);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "fs/locks.h"
 #include "fs/names.h"
+#include "fs/xattrs.h"
 
 namespace trellis {
 namespace {
@@ -329,7 +330,7 @@ Result<FileAttributes> FileSystem::make_unnamed(const Caller& caller, SessionId 
     TRY(check_session(change.view(), keyspace(), session, change.now_ms()));
     TRY_ASSIGN(const FsInode* const parent, change.directory(directory));
     FsInode content = new_inode(file, inode, era_.load(), change.now_ns());
-    if ((parent->mode & 02000) != 0) content.gid = parent->gid;
+    TRY(inherit(change, directory, *parent, file, inode, content));
     content.links = 0;
     change.make_inode(inode, content);
     made = attributes_of(inode, content);
