@@ -143,6 +143,13 @@ void Content::write_inline(uint64_t offset, ByteView bytes) {
   file_.rest = change_.keep(std::move(content));
 }
 
+void Content::resize_inline(uint64_t size) {
+  Bytes content(file_.rest);
+  content.resize(size);
+  file_.size = size;
+  file_.rest = change_.keep(std::move(content));
+}
+
 // It has no extents, so that there is nothing to load.
 Status Content::leave_inline() {
   const ByteView content = std::exchange(file_.rest, {});
@@ -186,12 +193,10 @@ Result<bool> Content::set_size(uint64_t size) {
   if (size > file_size_max) return fs_error::file_too_large();
   if (is_inline()) {
     if (size <= inline_bytes_max) {
-      Bytes content(file_.rest);
-      content.resize(size);
-      file_.rest = change_.keep(std::move(content));
-    } else {
-      TRY(leave_inline());
+      resize_inline(size);
+      return true;
     }
+    TRY(leave_inline());
     file_.size = size;
     return true;
   }
@@ -286,17 +291,29 @@ void Content::leave_blocks_note(DataId data, uint64_t first, uint64_t end, uint6
 }
 
 void Content::leave_blocks() {
-  std::sort(freed_.begin(), freed_.end(),
-            [](const FileExtent& a, const FileExtent& b) { return a.first < b.first; });
+  std::sort(freed_.begin(), freed_.end(), [](const FileExtent& a, const FileExtent& b) {
+    return std::pair(a.data, a.first) < std::pair(b.data, b.first);
+  });
   for (size_t i = 0; i < freed_.size();) {
+    const DataId data = freed_[i].data;
     const uint64_t first = freed_[i].first;
     uint64_t end = first;
-    for (; i < freed_.size() && freed_[i].first == end; i++) end += freed_[i].blocks;
-    leave_blocks_note(file_.data, first, end, (end - first) * block_bytes_max);
+    for (; i < freed_.size() && freed_[i].data == data && freed_[i].first == end; i++)
+      end += freed_[i].blocks;
+    leave_blocks_note(data, first, end, (end - first) * block_bytes_max);
   }
 }
 
 Status Content::finish() {
+  TRY(store());
+  file_.version++;
+  file_.modified_ns = file_.changed_ns = change_.now_ns();
+  return {};
+}
+
+Status Content::finish_unchanged() { return store(); }
+
+Status Content::store() {
   const FsFigures difference{
       .space = difference_of(file_.blocks, blocks_before_) * int64_t{block_bytes_max},
       .length = difference_of(file_.size, size_before_)};
@@ -306,8 +323,6 @@ Status Content::finish() {
   if (!writes_.empty()) TRY(change_.engine().blocks().write(writes_));
   map_.store();
   if (!is_going_) leave_blocks();
-  file_.version++;
-  file_.modified_ns = file_.changed_ns = change_.now_ns();
   return {};
 }
 
@@ -315,8 +330,8 @@ Status Content::finish() {
 
 namespace {
 
-// The data that it shares in these blocks, which may end to be shared.
-Status plan_shared_data(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t begin,
+// The data that it maps in these blocks, whose users are counted.
+Status plan_shared_data(FsPlan& plan, InodeId inode, std::optional<DataId> except, uint64_t begin,
                         uint64_t end) {
   std::set<DataId> shared;
   Status bad;
@@ -326,7 +341,7 @@ Status plan_shared_data(FsPlan& plan, InodeId inode, const FsInode& seen, uint64
       bad = extent.error();
       return Visit::stop;
     }
-    if (extent->data != seen.data && extent->end() > begin) shared.insert(extent->data);
+    if (extent->data != except && extent->end() > begin) shared.insert(extent->data);
     return extent->block <= begin || shared.size() > planned_data_max ? Visit::stop : Visit::go_on;
   };
   const Bytes lowest = encode(FsExtentKey{plan.keyspace(), inode, 0});
@@ -344,12 +359,14 @@ Status plan_shared_data(FsPlan& plan, InodeId inode, const FsInode& seen, uint64
 
 }  // namespace
 
-Status plan_content(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t offset,
-                    uint64_t end) {
+Status plan_content(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t offset, uint64_t end,
+                    PlannedData data) {
   const uint64_t first = block_of(std::min(offset, seen.size));
-  if ((seen.flags & fs_shares) != 0 && offset < end)
-    return plan_shared_data(plan, inode, seen, first, blocks_up_to(end));
-  return {};
+  if (offset >= end || seen.blocks == 0) return {};
+  if (data == PlannedData::all)
+    return plan_shared_data(plan, inode, std::nullopt, first, blocks_up_to(end));
+  if ((seen.flags & fs_shares) == 0) return {};
+  return plan_shared_data(plan, inode, seen.data, first, blocks_up_to(end));
 }
 
 Status plan_set_size(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t size) {
@@ -465,9 +482,8 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
 // --- whole calls ---
 
 Status FileSystem::change_content(const Caller& caller, InodeId inode, uint64_t offset,
-                                  uint64_t end, FunctionRef<Status(Content&)> edit) {
+                                  uint64_t end, bool charges, FunctionRef<Status(Content&)> edit) {
   FreshBlocks fresh;
-  bool charges = false;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
     TRY_ASSIGN(const auto seen, plan.inode(inode));
@@ -524,7 +540,7 @@ Status FileSystem::write(const Caller& caller, InodeId inode, uint64_t offset, B
     const uint64_t part =
         std::min<uint64_t>(bytes.size(), write_bytes_max - offset % block_bytes_max);
     const ByteView piece = bytes.substr(0, part);
-    TRY(change_content(caller, inode, offset, offset + part,
+    TRY(change_content(caller, inode, offset, offset + part, false,
                        [&](Content& content) { return content.write(offset, piece); }));
     offset += part;
     bytes.remove_prefix(part);
@@ -541,7 +557,7 @@ Result<uint64_t> FileSystem::append(const Caller& caller, InodeId inode, ByteVie
     if (bytes.size() > file_size_max - offset) return fs_error::file_too_large();
     return bytes.empty() ? Status() : content.write(offset, bytes);
   };
-  TRY(change_content(caller, inode, file_size_max, file_end_max, write));
+  TRY(change_content(caller, inode, file_size_max, file_end_max, true, write));
   return offset;
 }
 

@@ -62,8 +62,25 @@ class Content {
   // Of a file without names, which nobody has open. Whether nothing is left.
   Result<bool> drop();
 
+  // fallocate.cc. REQUIRES: offset < end, which is at most file_size_max.
+  Status allocate(uint64_t offset, uint64_t end, bool keep_size);
+  Status zero(uint64_t offset, uint64_t end, bool keep_size);
+  // From the end on: up to where it is done.
+  Result<uint64_t> punch(uint64_t offset, uint64_t end);
+  // REQUIRES: whole blocks.
+  Status collapse(uint64_t offset, uint64_t end);
+  Status insert(uint64_t offset, uint64_t end);
+
+  // clone.cc. [offset, offset + size) gets what `source` has from source_offset on, by sharing its
+  // blocks, which `given` is the new data id of the source for. How much it was: 0 if it is not
+  // possible. `source` may be the same file. REQUIRES: both begin with whole blocks.
+  Result<uint64_t> share(uint64_t offset, Content& source, uint64_t source_offset, uint64_t size,
+                         DataId given);
+
   // Writes blocks, extents and what follows from them.
   Status finish();
+  // Of one that was only shared from.
+  Status finish_unchanged();
 
  private:
   uint64_t defined_in(uint64_t block) const;  // bytes
@@ -71,6 +88,9 @@ class Content {
   bool is_inline() const { return (file_.flags & fs_inline) != 0; }
   Status leave_inline();
   void write_inline(uint64_t offset, ByteView bytes);
+  void resize_inline(uint64_t size);
+  Status zero_part(uint64_t block, uint64_t from, uint64_t to);
+  Status give_data_away(DataId given);
   // [from, from + bytes) of the block, and zeros up to there where nothing was defined.
   Status put_part(uint64_t block, uint64_t from, ByteView bytes);
   // REQUIRES: what is defined in it is replaced.
@@ -81,6 +101,7 @@ class Content {
   Result<uint64_t> fresh_block();
   Result<Bytes> read_block(const FileExtent& where);
   ByteView keep(Bytes bytes) { return kept_.emplace_back(std::move(bytes)); }
+  Status store();
   Status store_use(DataId data, int64_t difference);
   Status count_user(DataId data, int difference);
   void leave_blocks();
@@ -100,10 +121,11 @@ class Content {
   std::map<DataId, int64_t> uses_;  // of shared data: blocks more or fewer
 };
 
-// What changing the content of [offset, end) needs, the inode aside: figures, and data that it
-// shares there. `seen` may be outdated.
-Status plan_content(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t offset,
-                    uint64_t end);
+// What changing the content of [offset, end) needs, the inode and figures aside: data that it shares
+// there, and, if blocks are to be shared, its own. `seen` may be outdated.
+enum class PlannedData : uint8_t { shared, all };
+Status plan_content(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t offset, uint64_t end,
+                    PlannedData data = PlannedData::shared);
 
 // --- for attributes.cc ---
 Status plan_set_size(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t size);

@@ -305,9 +305,15 @@ class FileSystem {
   Status plan_replacing(FsPlan& plan, InodeId directory, ByteView name, const FsEntry& old);
   Status replace_entry(FsChange& change, InodeId directory, ByteView name, const FsEntry& old,
                        FileType by);
-  // Of what is in [offset, end), or behind the size.
+  // Of what is in [offset, end), or behind the size. Whether that is sure to change what the file
+  // counts for; else it is planned anew if it does.
   Status change_content(const Caller& caller, InodeId inode, uint64_t offset, uint64_t end,
-                        FunctionRef<Status(Content&)> edit);
+                        bool charges, FunctionRef<Status(Content&)> edit);
+  Result<uint64_t> seek(const Caller& caller, InodeId inode, uint64_t offset, bool for_data);
+  Result<uint64_t> share_piece(const Caller& caller, InodeId from, uint64_t from_offset, InodeId to,
+                               uint64_t to_offset, uint64_t size);
+  Result<uint64_t> copy_piece(const Caller& caller, InodeId from, uint64_t from_offset, InodeId to,
+                              uint64_t to_offset, uint64_t size);
   Status remove_unmapped(InodeId inode, const FreshBlocks& fresh, const Error& error);
   Result<size_t> read_piece(InodeId inode, uint64_t offset, std::span<char> into);
   // Where a directory is, if the tree has that version; absent: it is not there.

@@ -78,6 +78,13 @@ inline Error not_permitted(std::string_view why) {  // EPERM
 inline Error invalid(std::string_view why) {  // EINVAL
   return {Code::invalid, std::string(why), "invalid_argument"};
 }
+inline Error not_supported(std::string_view why) {  // EOPNOTSUPP
+  return {Code::unsupported, std::string(why), "not_supported"};
+}
+inline Error no_such_offset() {  // ENXIO
+  return {Code::not_found, "there is nothing of the kind at that offset or behind it",
+          "no_such_offset"};
+}
 inline Error directory_quota(InodeId directory, std::string_view what) {  // EDQUOT
   return {Code::exhausted,
           fmt::format("the quota of {} of directory {} is full: remove something, or raise it", what,
