@@ -3,6 +3,7 @@
 
 #include "fs/content.h"
 #include "fs/names.h"
+#include "fs/xattrs.h"
 
 namespace trellis {
 namespace {
@@ -102,6 +103,7 @@ Result<FileAttributes> FileSystem::set_attributes(const Caller& caller, InodeId 
     file->changed_ns = change.now_ns();
     if (!folds) {
       patch_inode(*file, patch);
+      if (patch.mode) TRY(follow_mode(change, inode, *file));
       changed = attributes_of(inode, *file);
       return {};
     }
@@ -111,6 +113,7 @@ Result<FileAttributes> FileSystem::set_attributes(const Caller& caller, InodeId 
       TRY(change.set_figures(inode, figures));
     }
     patch_inode(*file, patch);
+    if (patch.mode) TRY(follow_mode(change, inode, *file));
     changed = attributes_of(inode, *file);
     add_figures(changed, figures);
     return {};

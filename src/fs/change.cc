@@ -171,12 +171,20 @@ ByteView FsChange::keep(Bytes bytes) { return bytes_.emplace_back(std::move(byte
 Result<FsInode*> FsChange::find_inode(InodeId inode) {
   auto found = inodes_.find(inode);
   if (found == inodes_.end()) {
-    Kept kept;
-    TRY(view_.get(encode(FsInodeKey{keyspace_, inode}), kept.old));
+    Value old;
+    TRY(view_.get(encode(FsInodeKey{keyspace_, inode}), old));
+    // In its place before it is decoded: a Value that moves may move its bytes.
+    Kept& kept = inodes_[inode];
+    kept.old = std::move(old);
     if (kept.old.found()) {
-      TRY_ASSIGN(kept.now, decode_inode(inode, kept.old.bytes()));
+      auto decoded = decode_inode(inode, kept.old.bytes());
+      if (!decoded) {
+        inodes_.erase(inode);
+        return decoded.error();
+      }
+      kept.now = *decoded;
     }
-    found = inodes_.emplace(inode, std::move(kept)).first;
+    found = inodes_.find(inode);
   }
   return found->second.now ? &*found->second.now : nullptr;
 }

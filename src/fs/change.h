@@ -41,7 +41,15 @@ inline Error plan_outdated() { return {Code::conflict, "the plan is outdated", "
 // An inode as it is stored, read without locks.
 struct SeenInode {
   Value stored;  // keeps inode.rest
-  FsInode inode;
+  FsInode inode{};
+
+  SeenInode() = default;
+  // A Value that moves may move its bytes.
+  SeenInode(SeenInode&& other) noexcept : stored(std::move(other.stored)), inode(other.inode) {
+    if (stored.found())
+      inode.rest = stored.bytes().substr(stored.bytes().size() - inode.rest.size());
+  }
+  SeenInode& operator=(SeenInode&&) = delete;
 };
 // Absent: there is none.
 Result<std::optional<SeenInode>> see_inode(Engine& engine, KeyspaceId keyspace, InodeId inode);

@@ -67,6 +67,7 @@ struct FileAttributes {
   int64_t changed_ns = 0;
   int64_t born_ns = 0;
   InodeId parent;  // of a directory; of others one of their directories
+  bool operator==(const FileAttributes&) const = default;
 };
 
 struct NewFile {
@@ -75,6 +76,7 @@ struct NewFile {
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint64_t device = 0;   // of devices
+  uint16_t umask = 0;    // bits that are taken from mode, unless the directory has a default ACL
   ByteView target = {};  // of a symlink
   ByteView content = {};  // of a regular file, up to inline_bytes_max
 };
@@ -180,12 +182,19 @@ class FileSystem {
                               uint64_t to_offset, uint64_t size);
 
   // --- extended attributes, ACLs among them (xattrs.cc) ---
+  // Reasons: no_attribute, exists, attribute_too_large, attributes_full, not_permitted. An ACL that
+  // is set changes the mode, as chmod changes the ACL.
   enum class XattrMode : uint8_t { set, create, replace };
   Result<Bytes> get_xattr(const Caller& caller, InodeId inode, ByteView name);
   Status set_xattr(const Caller& caller, InodeId inode, ByteView name, ByteView value,
                    XattrMode mode = XattrMode::set);
   Status remove_xattr(const Caller& caller, InodeId inode, ByteView name);
   Result<std::vector<Bytes>> list_xattrs(const Caller& caller, InodeId inode);
+  // What the calls above neither show nor let anybody change. Absent: there is none; it goes.
+  // REQUIRES: the name begins with "trellis.".
+  Result<std::optional<Bytes>> hidden_xattr(const Caller& caller, InodeId inode, ByteView name);
+  Status set_hidden_xattr(const Caller& caller, InodeId inode, ByteView name,
+                          std::optional<ByteView> value);
 
   // --- sessions and open files (sessions.cc) ---
   // A client: what it has open and locked is given back when it ends, or is not heard of for
@@ -208,7 +217,9 @@ class FileSystem {
   // condition_failed, is_a_directory, stale.
   struct Adoption {
     bool replace = true;
-    std::optional<uint64_t> version_expected = {};  // of the file that has the name
+    // Of the file that has the name.
+    std::optional<InodeId> inode_expected = {};
+    std::optional<uint64_t> version_expected = {};
   };
   Result<FileAttributes> adopt(const Caller& caller, SessionId session, InodeId inode,
                                InodeId directory, ByteView name, const Adoption& how);
@@ -228,10 +239,34 @@ class FileSystem {
                                           FsLock wanted);
 
   // --- trash (trash.cc) ---
+  // How long what is removed stays; 0: there is no trash.
   Result<uint64_t> trash_ms(const Caller& caller);
   Status set_trash_ms(const Caller& caller, uint64_t ms);
+  // Whatever it is, with all that is in it. For good if there is no trash, or it is there already.
+  Status move_to_trash(const Caller& caller, InodeId directory, ByteView name);
+  struct TrashEntry {  // the views die when the visitor returns
+    ByteView hour;     // YYYYMMDDHH in UTC; hour/stored_name is what restore() takes
+    ByteView stored_name;
+    InodeId parent;  // where it was
+    ByteView name;   // what it was called; very long ones are cut
+    FsEntry entry;
+  };
+  using TrashVisitor = FunctionRef<Visit(const TrashEntry&)>;
+  // In the order of hours and names, from behind `after`: what a page's `resume` said.
+  Result<DirectoryPage> list_trash(const Caller& caller, ByteView after, size_t entries_max,
+                                   TrashVisitor visit);
+  struct RestoreTo {
+    InodeId directory;
+    ByteView name;
+  };
+  // To where it was, or elsewhere. Reasons: no_entry, exists, parent_gone.
+  Result<FileAttributes> restore(const Caller& caller, ByteView item,
+                                 std::optional<RestoreTo> to = {});
+  // Of hours that were over by then. How many.
+  Result<size_t> empty_trash(const Caller& caller, uint64_t before_ms = UINT64_MAX);
 
   Tenant& tenant() { return *tenant_; }
+  const FileSystemOptions& options() const { return options_; }
   KeyspaceId keyspace() const { return tenant_->id(); }
 
   // --- for the collector (collect.cc) ---
@@ -290,6 +325,14 @@ class FileSystem {
   uint64_t known_tree_version();
   void learn_tree_version(uint64_t version);
 
+  Result<InodeId> make_trash_hour(const Caller& caller, uint64_t trash_ms);
+  Result<std::optional<Bytes>> next_trash_hour(const Caller& caller, ByteView after);
+  // As of now: not in the trash, nor removed.
+  Result<bool> is_below_root(InodeId directory);
+  Result<std::optional<Bytes>> see_xattr(const Caller& caller, InodeId inode, ByteView name);
+  // Without a value it goes.
+  Status change_xattr(const Caller& caller, InodeId inode, ByteView name,
+                      std::optional<ByteView> value, XattrMode mode);
   // What sessions do is written whatever role they have, and though a quota is full.
   Status keep_books(const Caller& caller, const Scope& scope,
                     FunctionRef<Status(CountedView&)> fn);
@@ -299,8 +342,8 @@ class FileSystem {
   Result<bool> drop_all_held(SessionId session, size_t files_max);
   // REQUIRES, to do something: the session has it open no more.
   Status drop_held(SessionId session, InodeId inode);
-  Status check_version(FsChange& change, const std::optional<FsEntry>& there,
-                       std::optional<uint64_t> version_expected);
+  Status check_expected(FsChange& change, const std::optional<FsEntry>& there,
+                        const Adoption& how);
   // Who has it, if it is locked; `gone`: sessions that seem to be.
   Result<std::optional<FsLock>> try_lock(InodeId inode, LockKind kind, const FsLock& wanted,
                                          std::span<const SessionId> gone);

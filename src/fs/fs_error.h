@@ -40,6 +40,25 @@ inline Error name_too_long(size_t bytes) {  // ENAMETOOLONG
   return {Code::too_large, fmt::format("a name of {} bytes is over the limit of 255", bytes),
           "name_too_long"};
 }
+inline Error path_too_long(size_t bytes) {  // ENAMETOOLONG
+  return {Code::too_large, fmt::format("a path of {} bytes is over the limit of 4,096", bytes),
+          "path_too_long"};
+}
+inline Error too_many_symlinks() {  // ELOOP
+  return {Code::invalid, "the path leads over more than 40 symlinks", "too_many_symlinks"};
+}
+inline Error is_same_file(std::string_view path) {
+  return {Code::invalid, fmt::format("{} would go to itself", path), "is_same_file"};
+}
+inline Error range_not_satisfied(uint64_t end, uint64_t size) {
+  return {Code::invalid,
+          fmt::format("the range ends at byte {}, and the file has {}", end, size),
+          "range_not_satisfied"};
+}
+inline Error changed_meanwhile(std::string_view what) {
+  return {Code::conflict, fmt::format("{} was changed meanwhile: try again", what),
+          "changed_meanwhile"};
+}
 inline Error too_many_links() {  // EMLINK
   return {Code::too_large, "a file has at most 65,000 names", "too_many_links"};
 }
@@ -97,6 +116,15 @@ inline Error too_many_locks() {  // ENOLCK
 }
 inline Error no_attribute(ByteView name) {  // ENODATA
   return {Code::not_found, fmt::format("there is no attribute {}", quote(name)), "no_attribute"};
+}
+inline Error attribute_too_large(size_t bytes) {  // E2BIG
+  return {Code::too_large, fmt::format("an attribute of {} bytes is over the limit of 65536", bytes),
+          "attribute_too_large"};
+}
+inline Error attributes_full() {  // ENOSPC
+  return {Code::too_large,
+          "the attributes of a file have at most 64 KiB of names, and 1 MiB with their values",
+          "attributes_full"};
 }
 inline Error corrupt(std::string_view what) {  // EIO
   return {Code::corrupt, fmt::format("{}: run `trellis fs fsck`", what), "fs_corrupt"};

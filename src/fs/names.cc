@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "fs/xattrs.h"
+
 namespace trellis {
 
 Status check_new_file(const NewFile& file) {
@@ -106,10 +108,7 @@ Result<FileAttributes> FileSystem::make(const Caller& caller, InodeId directory,
     if (there) return fs_error::exists(name);
     FsInode content = new_inode(file, inode, era_.load(), change.now_ns());
     content.home = directory;
-    if ((parent->mode & 02000) != 0) {  // set-group-id: what is made in it is of its group
-      content.gid = parent->gid;
-      if (file.type == FileType::directory) content.mode |= 02000;
-    }
+    TRY(inherit(change, directory, *parent, file, inode, content));
     change.make_inode(inode, content);
     TRY(change.put_entry(directory, name, {inode, file.type, content.generation}));
     made = attributes_of(inode, content);

@@ -87,6 +87,7 @@ TEST_P(Names, LinksMoveTheirHome) {
   EXPECT_OK(fs_->unlink(writer, b, "h"));
   check();
   EXPECT_OK(fs_->unlink(writer, b, "g"));
+  collect_all();
   EXPECT_FALSE(fs_->stat(reader, file).has_value());
   check();
   EXPECT_EQ(fs_->link(writer, a, b, "dir").error().reason, "not_permitted");

@@ -4,6 +4,7 @@
 
 #include "fs/locks.h"
 #include "fs/names.h"
+#include "fs/xattrs.h"
 
 namespace trellis {
 namespace {
@@ -329,7 +330,7 @@ Result<FileAttributes> FileSystem::make_unnamed(const Caller& caller, SessionId 
     TRY(check_session(change.view(), keyspace(), session, change.now_ms()));
     TRY_ASSIGN(const FsInode* const parent, change.directory(directory));
     FsInode content = new_inode(file, inode, era_.load(), change.now_ns());
-    if ((parent->mode & 02000) != 0) content.gid = parent->gid;
+    TRY(inherit(change, directory, *parent, file, inode, content));
     content.links = 0;
     change.make_inode(inode, content);
     made = attributes_of(inode, content);
@@ -371,7 +372,7 @@ Result<FileAttributes> FileSystem::adopt(const Caller& caller, SessionId session
     TRY_ASSIGN(const auto there, change.entry(directory, name));
     if (there != planned) return plan_outdated();
     if (there && !how.replace) return fs_error::exists(name);
-    TRY(check_version(change, there, how.version_expected));
+    TRY(check_expected(change, there, how));
     if (there) {
       TRY(replace_entry(change, directory, name, *there, file->type));
       TRY(change.count(directory, {.entries = -1}));
@@ -391,13 +392,14 @@ Result<FileAttributes> FileSystem::adopt(const Caller& caller, SessionId session
   return adopted;
 }
 
-Status FileSystem::check_version(FsChange& change, const std::optional<FsEntry>& there,
-                                 std::optional<uint64_t> version_expected) {
-  if (!version_expected) return {};
+Status FileSystem::check_expected(FsChange& change, const std::optional<FsEntry>& there,
+                                  const Adoption& how) {
+  if (!how.version_expected && !how.inode_expected) return {};
   if (!there) return fs_error::condition_failed("the file must be there, and is not");
   if (there->type == FileType::directory) return {};  // refused by what follows
   TRY_ASSIGN(const FsInode* const old, change.inode(there->inode));
-  if (old->version != *version_expected)
+  if (there->inode != how.inode_expected.value_or(there->inode) ||
+      old->version != how.version_expected.value_or(old->version))
     return fs_error::condition_failed("the file has changed");
   return {};
 }

@@ -52,6 +52,18 @@ constexpr ReasonStatus reason_statuses[] = {
     {"backup_foreign", 422},
     {"backup_too_new", 422},
     {"repository_busy", 409},
+    {"is_a_directory", 409},
+    {"not_a_directory", 409},
+    {"not_empty", 409},
+    {"into_itself", 409},
+    {"is_same_file", 409},
+    {"parent_gone", 409},
+    {"range_not_satisfied", 416},
+    {"name_too_long", 422},
+    {"path_too_long", 422},
+    {"too_many_symlinks", 422},
+    {"headers_too_large", 431},
+    {"directory_quota_exceeded", 507},
 };
 
 struct PdName {

@@ -18,6 +18,7 @@
 #include "codec/local_keys.h"
 #include "codec/store_values.h"
 #include "engine/memory_engine.h"
+#include "fs/file_systems.h"
 #include "map/map_handle.h"
 #include "map/traffic.h"
 #include "net/ask_lines.h"
@@ -329,6 +330,8 @@ class Service {
     };
     collector_->cut_at(borders);
     collector_->own(Model::raw, raw_);
+    files_.emplace(*keyspaces_);
+    collector_->own(Model::fs, *files_);
     redis_.emplace(*keyspaces_, *tokens_, redis_options(settings, rest));
     redis_garbage_.emplace(*redis_, borders);
     collector_->own(Model::redis, *redis_garbage_);
@@ -339,8 +342,8 @@ class Service {
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     TRY(watch_backups(metrics_, *backups_));
     TRY(open_ranges(settings));
-    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *backups_,
-                                 metrics_, clock_, *ranges_, rest});
+    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_,
+                                 *backups_, metrics_, clock_, *ranges_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(http_,
                HttpServer::start(std::move(router), http_options(settings, metrics_), clock_));
@@ -413,6 +416,7 @@ class Service {
   std::unique_ptr<Keyspaces> keyspaces_;
   std::optional<Tokens> tokens_;
   std::optional<Gc> gc_;
+  std::optional<FileSystems> files_;
   std::optional<RedisServer> redis_;
   std::optional<RedisGarbageOwner> redis_garbage_;
   std::optional<Collector> collector_;

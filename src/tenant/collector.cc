@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "codec/fs_keys.h"
 #include "codec/keyspace_keys.h"
 #include "codec/stored_message.h"
 #include "keyspace.pb.h"
@@ -647,6 +648,12 @@ Status Collector::purge(const Entry& entry) {
   if (!state.barriers.empty())
     return hold_purge(entry, std::move(progress), state.barriers.front());
   progress.blocker.clear();
+  // Looked for at the start, and at the end once more: a writer may have been late.
+  const auto under_way = burials_.find(entry.keyspace);
+  if (under_way == burials_.end() || under_way->second.empty()) {
+    TRY_ASSIGN(const bool has_blocks, this->has_blocks(entry.keyspace));
+    if (has_blocks) return purge_blocks(entry, progress);
+  }
   return parts_of_burial(entry.keyspace, progress.cursor).empty()
              ? finish_purge(entry, std::move(progress))
              : purge_pages(entry, std::move(progress));
@@ -662,6 +669,27 @@ Status Collector::hold_purge(const Entry& entry, PurgeProgress progress, const B
     view.remove(entry.key);
     view.put(encode(KeyspaceDueKey{next_ms, entry.keyspace, DueJob::purge, {}}), due_entry_value);
   });
+}
+
+Result<bool> Collector::has_blocks(KeyspaceId keyspace) {
+  TRY_ASSIGN(const BlockPage page,
+             map_.engine.blocks().list(blocks_begin(keyspace), blocks_end(keyspace), 1));
+  return !page.blocks.empty() || page.resume.has_value();
+}
+
+// Of the bytes that are done they count with the inodes that have them.
+Status Collector::purge_blocks(const Entry& entry, const PurgeProgress& progress) {
+  const CollectorPace pace = this->pace();
+  size_t bytes_max = options_.slice_bytes;
+  if (pace.bytes_per_s != 0) bytes_max = std::min<size_t>(bytes_max, pace.bytes_per_s);
+  const size_t blocks_max = bytes_max / block_bytes_max + 1;
+  TRY_ASSIGN(const bool is_all, map_.engine.blocks().remove_all(entry.keyspace, blocks_max));
+  TRY(store_progress(entry.keyspace, progress, [](View&) {}));
+  if (!is_all) step_bytes_ += blocks_max * block_bytes_max;
+  if (!is_all || progress.bytes_total < reclaim_bytes_min) return {};
+  const Bytes begin = encode(FsBlockKey{entry.keyspace, {}, 0});
+  const Bytes end = encode(FsBlockKey{entry.keyspace, DataId{UINT64_MAX}, UINT64_MAX});
+  return map_.engine.reclaim(begin, end, &stopping_);
 }
 
 // Cut anew after each start: what was removed beyond the cursor is found to be empty.
