@@ -189,6 +189,12 @@ std::string FsWorld::difference_of(const FsModel& model, uint64_t inode) {
     if (stat->uid != file.uid) return differs(inode, "the owner", stat->uid, file.uid);
     if (stat->gid != file.gid) return differs(inode, "the group", stat->gid, file.gid);
   }
+  std::map<std::string, std::string> xattrs;
+  const auto names = fs(inode).list_xattrs(caller_, InodeId{inode});
+  if (!names) return to_string(names.error());
+  for (const Bytes& name : *names)
+    xattrs[name] = fs(inode).get_xattr(caller_, InodeId{inode}, name).value_or("(lost)");
+  if (xattrs != file.xattrs) return fmt::format("the extended attributes of inode {}", inode);
   if (file.is_directory()) return difference_of_directory(model, inode);
   if (stat->links != file.names.size())
     return differs(inode, "the number of links", stat->links, file.names.size());
