@@ -461,10 +461,7 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
   std::optional<SessionId> holder;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
-<<<<<<< HEAD
     holder.reset();
-=======
->>>>>>> fd
     TRY_ASSIGN(const auto seen, plan.inode(inode));
     is_unnamed = seen && seen->inode.links == 0;
     if (!is_unnamed) return {};
@@ -474,7 +471,6 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
   };
   const auto run = [&](FsChange& change) -> Status {
     TRY_ASSIGN(FsInode* const file, change.find_inode(inode));
-<<<<<<< HEAD
     bool stays = file == nullptr || file->links != 0;
     if (!stays && !is_unnamed) return plan_outdated();
     if (!stays && holder) {  // who leaves a note in turn
@@ -482,20 +478,6 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
                                                                          inode})));
       if (!held.old.found()) return plan_outdated();
       stays = true;
-=======
-    is_gone = true;
-    if (file != nullptr && file->links == 0) {
-      if (file->type == FileType::regular) {
-        FreshBlocks fresh;
-        Content content(change, inode, *file, fresh);
-        TRY_ASSIGN(is_gone, content.drop());
-        TRY(content.finish());
-      }
-      if (is_gone) {
-        TRY_ASSIGN(is_gone, drop_records(change, inode));
-      }
-      if (is_gone) change.remove_inode(inode);
->>>>>>> fd
     }
     if (is_gone) change.view().forget_garbage(note.due_ms, note.target);
     return {};
