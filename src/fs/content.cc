@@ -457,27 +457,25 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
   TRY_ASSIGN(const auto holder, holder_of(tenant_->map().engine, keyspace(), inode));
   if (holder) return leave_to_holder(note, inode, *holder);
   bool is_gone = false;
-  bool is_unnamed = false;
-  std::optional<SessionId> holder;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
-    holder.reset();
     TRY_ASSIGN(const auto seen, plan.inode(inode));
-    is_unnamed = seen && seen->inode.links == 0;
-    if (!is_unnamed) return {};
-    TRY_ASSIGN(holder, holder_of(plan.engine(), keyspace(), inode));
-    if (holder) plan.shared(encode(FsOpenUnlinkedKey{keyspace(), *holder, inode}));
-    return plan_content(plan, inode, seen->inode, 0, file_end_max);
+    return seen ? plan_content(plan, inode, seen->inode, 0, file_end_max) : Status();
   };
   const auto run = [&](FsChange& change) -> Status {
     TRY_ASSIGN(FsInode* const file, change.find_inode(inode));
-    bool stays = file == nullptr || file->links != 0;
-    if (!stays && !is_unnamed) return plan_outdated();
-    if (!stays && holder) {  // who leaves a note in turn
-      TRY_ASSIGN(const auto held, change.record(encode(FsOpenUnlinkedKey{keyspace(), *holder,
-                                                                         inode})));
-      if (!held.old.found()) return plan_outdated();
-      stays = true;
+    is_gone = true;
+    if (file != nullptr && file->links == 0) {
+      if (file->type == FileType::regular) {
+        FreshBlocks fresh;
+        Content content(change, inode, *file, fresh);
+        TRY_ASSIGN(is_gone, content.drop());
+        TRY(content.finish());
+      }
+      if (is_gone) {
+        TRY_ASSIGN(is_gone, drop_records(change, inode));
+      }
+      if (is_gone) change.remove_inode(inode);
     }
     if (is_gone) change.view().forget_garbage(note.due_ms, note.target);
     return {};
