@@ -50,6 +50,13 @@ struct RecordCache::Record {
     if (value_bytes != 0) std::memcpy(bytes + key.size(), value->data(), value_bytes);
     return record;
   }
+  // In its place, if it fits there and nobody else holds it. REQUIRES: the shard is locked.
+  bool overwrite(ByteView value) {
+    if (!found || value.size() != value_bytes || pins.load(std::memory_order_acquire) != 1)
+      return false;
+    std::memcpy(const_cast<char*>(bytes()) + key_bytes, value.data(), value.size());
+    return true;
+  }
   void unpin() {
     if (pins.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     this->~Record();
@@ -84,8 +91,10 @@ class RecordCache::Shard {
 
   // Brings what find() will read nearer.
   void prefetch_slot(uint64_t hash) {
-    const std::lock_guard lock(mutex_);
-    if (!slots_.empty()) __builtin_prefetch(&slots_[hash & mask()]);
+    // Without the lock: what is prefetched may be elsewhere by now.
+    const uintptr_t slots = slots_at_.load(std::memory_order_relaxed);
+    const size_t mask = slots_mask_.load(std::memory_order_relaxed);
+    __builtin_prefetch(reinterpret_cast<const void*>(slots + (hash & mask) * sizeof(Slot)));
   }
   void prefetch_record(uint64_t hash) {
     const std::lock_guard lock(mutex_);
@@ -113,6 +122,7 @@ class RecordCache::Shard {
     const std::lock_guard lock(mutex_);
     Slot* const slot = slot_of(hash, key);
     if (slot == nullptr && !is_new_welcome && used_bytes() > bytes_max_ / 4 * 3) return;
+    if (slot != nullptr && value && slot->record->overwrite(*value)) return;
     Record* const record = Record::make(key, value);
     bytes_ += record->size();
     if (slot != nullptr) {
@@ -187,6 +197,8 @@ class RecordCache::Shard {
     for (const Slot& slot : old)
       if (slot.record != nullptr) insert(slot);
     hand_ = 0;
+    slots_at_.store(reinterpret_cast<uintptr_t>(slots_.data()), std::memory_order_relaxed);
+    slots_mask_.store(mask(), std::memory_order_relaxed);
   }
 
   // Those behind it move up, so that each is found from where its hash points to.
@@ -216,6 +228,8 @@ class RecordCache::Shard {
 
   std::mutex mutex_;
   std::vector<Slot> slots_;  // a power of two of them, a quarter at least empty
+  std::atomic<uintptr_t> slots_at_{0};  // where slots_ are, for prefetch_slot
+  std::atomic<size_t> slots_mask_{0};
   size_t hand_ = 0;
   size_t records_ = 0;
   size_t bytes_ = 0;

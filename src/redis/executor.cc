@@ -247,8 +247,10 @@ Scope RedisTransaction::scope() const {
   // So many latches would be in everybody's way: one for all of it is not worse.
   if (takes_keyspace_ || names_.size() > names_max) return Scope::all_of(keyspace);
   Scope scope = Scope::in(keyspace);
+  Bytes key;
   for (size_t i = 0; i < names_.size(); i++) {
-    const Bytes key = redis_metadata_key(keyspace, slots_.of(names_[i].database), names_[i].name);
+    key.clear();
+    append_redis_metadata_key(key, keyspace, slots_.of(names_[i].database), names_[i].name);
     exclusive_[i] ? scope.exclusive(key) : scope.shared(key);
   }
   if (!tenant_.map().latched()) scope.shared(encode(RedisDatabasesKey{keyspace}));
