@@ -101,7 +101,10 @@ class RecordCache::Shard {
     if (slots_.empty()) return;
     size_t i = hash & mask();
     while (slots_[i].record != nullptr && slots_[i].hash != hash) i = (i + 1) & mask();
-    __builtin_prefetch(slots_[i].record, /*for writing: the pin*/ 1);
+    // For writing: the pin, and what may be written over. As much of it as small records have.
+    const auto* const record = reinterpret_cast<const char*>(slots_[i].record);
+    if (record == nullptr) return;
+    for (size_t line = 0; line < 3; line++) __builtin_prefetch(record + 64 * line, 1);
   }
 
   // Pinned, or null.

@@ -16,7 +16,7 @@ using namespace command_flag;
 
 // More would be a good part of all latches that there are. (The thread sanitizer follows no more
 // than 64 locks of a thread.)
-constexpr size_t names_max = 48;
+constexpr size_t names_max = 50;
 // What a transaction may hold before the rest goes into the next one: well below commit_bytes_max.
 constexpr size_t argument_bytes_max = 1024 * 1024;
 constexpr size_t elements_max = 1'024;
