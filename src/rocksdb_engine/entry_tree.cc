@@ -30,12 +30,14 @@ uint64_t load_le64(const char* bytes) {
 // Eight bytes from `skipped` on, as a number that is ordered as they are; zeros behind the end, so
 // that of two equal windows the keys may still differ.
 uint64_t window_of(ByteView user, size_t skipped) {
-  const char* const begin = user.data() + skipped;
   const size_t left = user.size() - skipped;
-  if (left >= 8) return __builtin_bswap64(load_le64(begin));
+  if (left >= 8) return __builtin_bswap64(load_le64(user.data() + skipped));
+  if (left == 0) return 0;
+  if (user.size() >= 8)  // the end of the key, without what is before the window
+    return __builtin_bswap64(load_le64(user.data() + user.size() - 8)) << (8 * (8 - left));
   uint64_t window = 0;
   for (size_t i = 0; i < 8; i++)
-    window = window << 8 | (i < left ? static_cast<unsigned char>(begin[i]) : 0);
+    window = window << 8 | (i < left ? static_cast<unsigned char>(user[skipped + i]) : 0);
   return window;
 }
 
