@@ -230,7 +230,7 @@ class RecordCache::Shard {
   }
 
   std::mutex mutex_;
-  std::vector<Slot> slots_;  // a power of two of them, a quarter at least empty
+  std::vector<Slot> slots_;             // a power of two of them, a quarter at least empty
   std::atomic<uintptr_t> slots_at_{0};  // where slots_ are, for prefetch_slot
   std::atomic<size_t> slots_mask_{0};
   size_t hand_ = 0;

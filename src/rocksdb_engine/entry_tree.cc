@@ -17,7 +17,7 @@ constexpr size_t trailer_bytes = 8;
 constexpr size_t prefix_words = 6;
 constexpr unsigned levels_max = 16;
 constexpr size_t prefetched_entries = 6;
-constexpr size_t line_bytes = 64;  // of the processor's caches
+constexpr size_t line_bytes = 64;    // of the processor's caches
 constexpr unsigned spins_max = 128;  // before others may have the core, the writer perhaps
 
 uint64_t load_le64(const char* bytes) {
@@ -144,8 +144,8 @@ struct EntryTree::Node {
   }
 
   struct Place {
-    size_t all;      // entries of the node
-    size_t before;   // as their windows say
+    size_t all;        // entries of the node
+    size_t before;     // as their windows say
     bool is_doubtful;  // the next entry has the same window
     uint64_t window;
   };
