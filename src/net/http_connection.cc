@@ -391,9 +391,12 @@ void HttpConnection::run(void (Exchange::*job)(), void (HttpConnection::*then)()
   ASSERT(!is_job_running_);
   is_job_running_ = true;
   after_job_ = then;
-  driver_.offload([exchange = exchange_, job] {
-    if (!exchange->is_abandoned) (exchange.get()->*job)();
-  });
+  const auto& lane_of = context_.options.lane;
+  driver_.offload(
+      [exchange = exchange_, job] {
+        if (!exchange->is_abandoned) (exchange.get()->*job)();
+      },
+      lane_of ? lane_of(exchange_->request) : 0);
 }
 
 void HttpConnection::take_opened() {

@@ -58,7 +58,7 @@ class ConnectionDriver {
  public:
   virtual ~ConnectionDriver() = default;
   // Runs the job on a worker, then tells worked(), unless the connection is gone by then.
-  virtual void offload(std::function<void()> job) = 0;
+  virtual void offload(std::function<void()> job, uint64_t lane) = 0;
   // Lets a worker drop it, for that may take long.
   virtual void dispose(std::shared_ptr<Exchange> exchange) = 0;
   // wake() leads to woken(stream) on the connection's thread.

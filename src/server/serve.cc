@@ -30,6 +30,7 @@
 #include "redis/garbage.h"
 #include "redis/server.h"
 #include "resp/resp_server.h"
+#include "rest/lane.h"
 #include "rest/rest.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "server/admin_token.h"
@@ -173,6 +174,7 @@ HttpServerOptions http_options(const Settings& settings, Registry& metrics) {
   options.metrics = &metrics;
   options.error_response = error_response;
   options.failure_response = failure_response;
+  options.lane = lane_of;
   return options;
 }
 
