@@ -7,7 +7,7 @@
 namespace trellis {
 namespace {
 
-constexpr std::string_view scheme = "Bearer ";
+constexpr std::string_view bearer = "Bearer ";
 constexpr std::string_view token_start = "trl_";  // then the keyspace, in 6 hex digits
 constexpr std::string_view admin_start = "trl_admin_";
 constexpr size_t keyspace_letters = 10;
@@ -18,7 +18,7 @@ constexpr std::string_view raw_path = "/v1/raw/";
 std::string_view keyspace_text(const HttpRequest& request) {
   const std::string_view authorization = request.header("Authorization");
   const std::string_view token =
-      authorization.substr(std::min(scheme.size(), authorization.size()));
+      authorization.substr(std::min(bearer.size(), authorization.size()));
   if (token.starts_with(token_start) && !token.starts_with(admin_start))
     return token.substr(0, keyspace_letters);
   std::string_view path = request.path;
