@@ -803,6 +803,19 @@ TEST_P(CollectorTest, PausedItDoesNothingAlsoAfterARestart) {
               Code::invalid);
 }
 
+TEST_P(CollectorTest, WhoSetItsPaceIsInTheLog) {
+  const uint64_t before = keyspaces_->changes().revision().value();
+  ASSERT_OK(collector_->set_pace({.paused = true, .bytes_per_s = 5, .threads = 7}, root));
+  EXPECT_FALSE(collector_->set_pace({.paused = {}, .bytes_per_s = {}, .threads = 0}, root));
+  const auto changes = keyspaces_->changes().read(before, 10);
+  ASSERT_OK(changes);
+  ASSERT_EQ(changes->size(), 1u);
+  EXPECT_EQ(changes->at(0).actor, root.name);
+  EXPECT_EQ(changes->at(0).action, "collector");
+  EXPECT_EQ(changes->at(0).name, "");
+  EXPECT_EQ(changes->at(0).detail, "paused, bytes per second 5, threads 7");
+}
+
 TEST_P(CollectorTest, ALimitIsARest) {
   const auto tenant = keyspaces_->tenant(make("shop").value().id).value();
   ASSERT_OK(put(*tenant, writer, "a", Bytes(10'000, 'v')));

@@ -369,6 +369,25 @@ class Interrupted(BackupTest):
         self.fails("there is no job", "backup", "cancel", "none")
 
 
+class Audit(BackupTest):
+    def test_who_copied_and_who_removed_is_known(self):
+        shop = self.api().post("/pd/api/v2/keyspaces", {"name": "shop"}).json["id"]
+        backup = self.create("--keyspace", "shop")
+        self.create()
+        streamed = self.api().get("/v1/backups/stream?keyspace=shop")
+        self.assertEqual(streamed.status, 200)
+        self.does("backup", "delete", backup, "--from", self.repository)
+        self.fails(backup, "backup", "delete", backup, "--from", self.repository)
+        changes = [change for change in json_lines(self.does("keyspace", "audit", "--json").out)
+                   if change["action"].startswith("backup.")]
+        self.assertEqual([(change["action"], change["keyspace_id"], change["name"])
+                          for change in changes],
+                         [("backup.create", shop, "shop"), ("backup.create", None, ""),
+                          ("backup.stream", shop, "shop"), ("backup.delete", None, "")])
+        self.assertIn(str(self.repository), changes[0]["detail"])
+        self.assertIn(backup, changes[3]["detail"])
+
+
 class BadInput(BackupTest):
     def test_what_is_no_backup(self):
         self.does("keyspace", "create", "shop")
