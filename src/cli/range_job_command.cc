@@ -62,6 +62,9 @@ Status finish_job(ClientSession& session, const ApiAnswer& answer) {
                                terminal_line(text_at(value.get_object(), "what")))));
   if (const std::string error = text_at(job, "error"); !error.empty())
     return Error{Code::unavailable, "the job failed: " + error};
+  if (text_at(job, "state") == "canceled")
+    return Error{Code::refused,
+                 fmt::format("the job {} was canceled", number_at(job, "id").value_or(0))};
   const size_t found = array_at(job, "findings").size();
   if (!session.json) TRY(print_result(session, job));
   if (found == 0) return {};

@@ -9,7 +9,7 @@ import unittest
 import redis
 
 from client_command import ClientTest
-from trellis_command import Server, TrellisTest, trellis
+from trellis_command import BINARY, Server, TrellisTest, clean_environment, trellis
 from trellis_http import Api, eventually
 
 EDIT_STORE = os.environ.get("EDIT_STORE", "build/edit_store")
@@ -216,6 +216,16 @@ class Jobs(RangesTest):
                    "its end")
         self.fails(1, "there is no job 4711", "range", "jobs", "4711")
         self.fails(2, "which job?", "range", "jobs", "--pause")
+        # Whoever waits for one that somebody else ends has not got what was asked for.
+        waiting = subprocess.Popen([BINARY, "range", "check", "--speed", "1KiB"],
+                                   env=clean_environment(TRELLIS_SERVER=self.server.url),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        begun = eventually(lambda: [j["id"] for j in self.does("range", "jobs", "--json")
+                                    .json["jobs"] if j["state"] == "running"], "its begin")
+        self.does("range", "jobs", begun[0], "--cancel")
+        err = waiting.communicate(timeout=60)[1]
+        self.assertEqual((waiting.returncode, b"was canceled" in err), (1, True), err)
+        self.fails(2, "", "range", "history", "--limit", "10001")
 
     def test_a_limit_can_be_lifted(self):
         self.load()
