@@ -226,6 +226,7 @@ class Jobs(RangesTest):
         err = waiting.communicate(timeout=60)[1]
         self.assertEqual((waiting.returncode, b"was canceled" in err), (1, True), err)
         self.fails(2, "", "range", "history", "--limit", "10001")
+        self.fails(2, "of one job", "range", "jobs", "--checksums")
 
     def test_a_limit_can_be_lifted(self):
         self.load()
@@ -285,6 +286,9 @@ class Damage(TrellisTest):
             self.assertEqual(code, 1, text)
             self.assertIn("hole", text)
             self.assertEqual(self.command(server, "range", "lookup", key)[0], 1)
+            code, text = self.command(server, "range", "check")
+            self.assertEqual(code, 1, text)
+            self.assertIn("do not tile the map", text)
             code, text = self.command(server, "range", "rebuild")
             self.assertEqual(code, 0, text)
             self.assertIn("1 restored from the directory", text)
