@@ -172,6 +172,11 @@ class ByHand(RangesTest):
         self.assertEqual(code, 0, err)
         explained = self.does("key", "explain", out.split()[0], "--json").json
         self.assertEqual(explained["address"], "780000006401306b00016d")
+        figures = {name.removeprefix("trellis_range_cache_"): float(value) for name, value in
+                   (line.split() for line in self.api.get("/metrics").body.decode().splitlines()
+                    if line.startswith("trellis_range_cache_"))}
+        self.assertEqual(set(figures), {"hits", "misses", "lookups", "stale_hops", "bytes"})
+        self.assertGreater(figures["hits"], 0)
 
         for wrong in ("abc", "1.5"):
             self.fails(2, "number", "range", "show", wrong)
