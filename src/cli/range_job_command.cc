@@ -99,8 +99,7 @@ Status run_job(ClientSession& session, const JobArguments& arguments, std::strin
 }
 
 Status show_checksums(ClientSession& session, const std::string& id) {
-  if (id.empty())
-    return wrong_use("--checksums is of one job: trellis range jobs ID --checksums");
+  if (id.empty()) return wrong_use("--checksums is of one job: trellis range jobs ID --checksums");
   std::string from;
   while (true) {
     TRY_ASSIGN(const ApiAnswer answer,
