@@ -227,6 +227,13 @@ Result<CollectorPace> Collector::set_pace(const CollectorPacePatch& patch, const
   return next;
 }
 
+Result<GcExplanation> Collector::explain(KeyspaceId keyspace) {
+  return gc_.explain(keyspace, [this](ByteView key) {
+    const std::lock_guard lock(passed_over_mutex_);
+    return passed_over_.contains(std::hash<ByteView>()(key));
+  });
+}
+
 std::optional<GarbageProgress> Collector::progress(KeyspaceId keyspace) const {
   const std::lock_guard lock(progress_mutex_);
   const auto found = progress_.find(keyspace);

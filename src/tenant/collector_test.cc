@@ -255,6 +255,12 @@ TEST_P(CollectorTest, WhatCannotBeCollectedIsPassedOver) {
   collect();
   EXPECT_EQ(owner_.collected_.size(), 9u);
   EXPECT_EQ(collector_->totals().passed_over, 2u);
+  // Whoever waits for the garbage to go does not wait for these.
+  const auto why = collector_->explain(tenant->id());
+  ASSERT_OK(why);
+  EXPECT_EQ(why->waiting_notes, 0u);
+  EXPECT_EQ(why->broken_notes, 2u);
+  EXPECT_FALSE(why->oldest_due_ms.has_value());
   EXPECT_EQ(collector_->totals().failed_steps, 0u);
   EXPECT_EQ(due_entries(), 1u) << "it is tried again";
   EXPECT_GT(collector_->step().value(), 0u) << "after a while";
