@@ -69,7 +69,9 @@ TEST(FileHeaders, survive_and_refuse_any_other_bytes) {
   EXPECT_EQ(*loaded, headers);
   EXPECT_CODE(decode_headers(""), Code::corrupt);
   for (size_t length = 1; length < stored->size(); length++)
-    if (const auto cut = decode_headers(stored->substr(0, length)); cut) EXPECT_NE(*cut, headers);
+    if (const auto cut = decode_headers(stored->substr(0, length)); cut) {
+      EXPECT_NE(*cut, headers);
+    }
   Random random(test_seed(1));
   for (uint64_t round = 0; round < test_rounds(10'000); round++) {
     Bytes changed = *stored;
