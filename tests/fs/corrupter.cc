@@ -388,7 +388,8 @@ std::vector<Damage> damages_of_content() {
       {"next_set_back", Kind::blocks_wrong, {},
        [](Corrupter& c) {
          c.edit_inode(c.any_mapped().entry.inode, [](FsInode& inode) { inode.next = 0; });
-       }},
+       },
+       true},
       {"size_off", Kind::size_wrong, {Kind::figures_wrong},
        [](Corrupter& c) {
          c.edit_inode(c.any_file().entry.inode, [](FsInode& inode) { inode.size++; });

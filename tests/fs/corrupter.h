@@ -21,6 +21,7 @@ struct Damage {
   FsckKind kind;                // what must be found
   std::set<FsckKind> follows;   // what may be found beside it
   std::function<void(Corrupter&)> make;
+  bool latched_only = false;    // elsewhere nothing would be wrong
 };
 const std::vector<Damage>& all_damages();
 
