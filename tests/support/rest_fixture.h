@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "engine/memory_engine.h"
+#include "fs/file_systems.h"
 #include "net/ascii.h"
 #include "net/router.h"
 #include "net/url.h"
@@ -204,6 +205,7 @@ class RestFixture : public testing::Test {
   std::unique_ptr<Gc> gc_;
   RangeAccounting accounting_{1};
   std::unique_ptr<EmbeddedRanges> ranges_;
+  std::unique_ptr<FileSystems> files_;
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<Backups> backups_;
   std::unique_ptr<RestContext> context_;
