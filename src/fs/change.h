@@ -151,6 +151,8 @@ class FsChange {
   // alone.
   bool is_below(InodeId directory, InodeId above) const;
 
+  // Whether nobody has files open but those whom this process knows of.
+  bool knows_holders() const { return latched() && !fs_.has_strangers_; }
   // Whether the plan has the key alone: for what may have changed since.
   bool has_planned(ByteView key) const { return plan_.scope_.allows_write(key); }
 

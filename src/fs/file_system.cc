@@ -64,7 +64,10 @@ Result<std::shared_ptr<FileSystem>> FileSystem::open(std::shared_ptr<Tenant> ten
       return make_file_system(view, keyspace, map.clock);
     }));
   }
-  return std::shared_ptr<FileSystem>(new FileSystem(std::move(tenant), options));
+  std::shared_ptr<FileSystem> opened(new FileSystem(std::move(tenant), options));
+  if (const auto found = opened->superblock()) opened->strangers_below_ = found->ids;
+  TRY(opened->look_for_strangers());
+  return opened;
 }
 
 int64_t FileSystem::now_ns() const { return tenant_->map().clock.unix_ns(); }

@@ -363,6 +363,12 @@ class FileSystem {
   uint64_t ids_end_ = 0;
   std::atomic<uint32_t> era_{1};  // as of the ids that were taken last
 
+  // Sessions of earlier lives of this process, which open_files_ knows nothing of: there may be
+  // some, whose ids are below what was not given out then.
+  Status look_for_strangers();
+  uint64_t strangers_below_ = UINT64_MAX;  // set when it is opened
+  std::atomic<bool> has_strangers_{true};
+
   // As of the tree's version that was known last. It is seen before the tree is held, perhaps in the
   // middle of a move; a change that then finds another version is planned anew.
   static constexpr size_t places_max = 100'000;
