@@ -30,9 +30,8 @@ class Fsck : public FsFixture {
   FsckReport run(FsckOptions options = {}) {
     findings_.clear();
     JobControl control(clock_);
-    const auto report = fsck(*fs_, writer, options, control, [&](const FsckFinding& finding) {
-      findings_.push_back(finding);
-    });
+    const auto report = fsck(*fs_, writer, options, control,
+                             [&](const FsckFinding& finding) { findings_.push_back(finding); });
     EXPECT_OK(report);
     return report ? *report : FsckReport();
   }
@@ -59,8 +58,8 @@ class Fsck : public FsFixture {
   void grow_tree(Random& random) {
     std::vector<InodeId> directories{root_inode};
     for (int i = 0; i < 8; i++)
-      directories.push_back(make_directory(directories[random.below(directories.size())],
-                                           "dir" + std::to_string(i)));
+      directories.push_back(
+          make_directory(directories[random.below(directories.size())], "dir" + std::to_string(i)));
     const InodeId inner = make_directory(directories[1], "inner");
     make_file(inner, "innermost", "1");
     const auto any = [&] { return directories[random.below(directories.size())]; };
