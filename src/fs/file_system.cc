@@ -57,6 +57,9 @@ Result<std::shared_ptr<FileSystem>> FileSystem::open(std::shared_ptr<Tenant> ten
       scope.exclusive(encode(FsInodeKey{keyspace, inode}));
     TRY(tenant->collect(Model::fs, scope, [&](CountedView& view) -> Status {
       TRY(view.get(superblock, stored));
+      // Without a superblock but with a root it is damaged: it opens, for fsck, and gives out no
+      // ids.
+      if (!stored.found()) TRY(view.get(encode(FsInodeKey{keyspace, root_inode}), stored));
       if (stored.found()) return {};
       return make_file_system(view, keyspace, map.clock);
     }));

@@ -20,7 +20,8 @@ class Clients {
  public:
   static constexpr size_t sessions_max = 3;
 
-  Clients(FsWorld& world, uint64_t seed, InodeId base = root_inode, std::mutex* collecting = nullptr)
+  Clients(FsWorld& world, uint64_t seed, InodeId base = root_inode,
+          std::mutex* collecting = nullptr)
       : world_(world),
         random_(seed),
         base_(base),
@@ -226,8 +227,8 @@ void Clients::resolve(const Error& error, FsModel after, uint64_t content_of) {
   } else {
     const std::string from_before = world_.difference(model_, base_);
     if (!from_before.empty() && (content_of == 0 || !is_mixed(content_of, after)))
-      ADD_FAILURE() << last_ << ", which failed with " << to_string(error)
-                    << ", was neither done (" << from_after << ") nor not (" << from_before << ")";
+      ADD_FAILURE() << last_ << ", which failed with " << to_string(error) << ", was neither done ("
+                    << from_after << ") nor not (" << from_before << ")";
   }
   set_faults(faults);
 }
@@ -401,8 +402,7 @@ void Clients::fallocate() {
     size = block * (1 + random_.below(2));
     mode.keep_size = false;
   }
-  if (mode.kind == FallocateMode::Kind::insert &&
-      model_.at(inode).content.size() > file_bytes_max)
+  if (mode.kind == FallocateMode::Kind::insert && model_.at(inode).content.size() > file_bytes_max)
     return;
   if (mode.kind == FallocateMode::Kind::punch_hole) mode.keep_size = !random_.one_in(8);
   last_ = fmt::format("fallocate {} of {} at {}, {}{}", static_cast<int>(mode.kind), inode, offset,
@@ -424,8 +424,8 @@ void Clients::copy() {
   last_ = fmt::format("copy {} at {} of {} to {} of {}", size, from_offset, from, to_offset, to);
   FsModel after = model_;
   const bool can = after.copy_range(from, from_offset, to, to_offset, size);
-  const auto done = fs().copy_range(caller(), InodeId{from}, from_offset, InodeId{to}, to_offset,
-                                    size);
+  const auto done =
+      fs().copy_range(caller(), InodeId{from}, from_offset, InodeId{to}, to_offset, size);
   settle(done ? Status() : done.error(), can, std::move(after), can ? to : 0);
 }
 
@@ -537,22 +537,25 @@ void Clients::make_unnamed() {
   model_ = after;
   clients_[client_].opened.push_back(made->inode.value);
   const bool can = after.adopt(made->inode.value, directory, name, replaces);
-  const auto done = fs().adopt(caller(), session, made->inode, InodeId{directory}, name,
-                               {.replace = replaces});
+  const auto done =
+      fs().adopt(caller(), session, made->inode, InodeId{directory}, name, {.replace = replaces});
   settle(done ? Status() : done.error(), can, std::move(after));
 }
 
 void Clients::step() {
   client_ = random_.below(clients_.size());
   static constexpr void (Clients::*operations[])() = {
-      &Clients::make,      &Clients::make,           &Clients::make,        &Clients::make,
-      &Clients::link,      &Clients::link,           &Clients::unlink,      &Clients::unlink,
-      &Clients::rename,    &Clients::rename,         &Clients::rename,      &Clients::remove_directory,
-      &Clients::write,     &Clients::write,          &Clients::write,       &Clients::append,
-      &Clients::set_size,  &Clients::set_attributes, &Clients::fallocate,   &Clients::fallocate,
-      &Clients::copy,      &Clients::copy,           &Clients::read,        &Clients::seek,
-      &Clients::set_xattr, &Clients::set_quota,      &Clients::open,        &Clients::close,
-      &Clients::close,     &Clients::make_unnamed,   &Clients::remove_tree};
+      &Clients::make,       &Clients::make,      &Clients::make,
+      &Clients::make,       &Clients::link,      &Clients::link,
+      &Clients::unlink,     &Clients::unlink,    &Clients::rename,
+      &Clients::rename,     &Clients::rename,    &Clients::remove_directory,
+      &Clients::write,      &Clients::write,     &Clients::write,
+      &Clients::append,     &Clients::set_size,  &Clients::set_attributes,
+      &Clients::fallocate,  &Clients::fallocate, &Clients::copy,
+      &Clients::copy,       &Clients::read,      &Clients::seek,
+      &Clients::set_xattr,  &Clients::set_quota, &Clients::open,
+      &Clients::close,      &Clients::close,     &Clients::make_unnamed,
+      &Clients::remove_tree};
   (this->*operations[random_.below(std::size(operations))])();
 }
 
