@@ -118,8 +118,6 @@ class FsChange {
   KeyspaceId keyspace() const { return keyspace_; }
   bool latched() const { return fs_.tenant().map().latched(); }
   Engine& engine() { return fs_.tenant().map().engine; }
-  // Whether the plan has it to itself.
-  bool holds(ByteView key) const { return plan_.scope_.allows_write(key); }
   // Of inodes and data. REQUIRES: no latches; they would be waited for.
   Result<uint64_t> take_id() { return fs_.take_id(); }
 

@@ -121,8 +121,8 @@ class Content {
   std::map<DataId, int64_t> uses_;  // of shared data: blocks more or fewer
 };
 
-// What changing the content of [offset, end) needs, the inode and figures aside: data that it shares
-// there, and, if blocks are to be shared, its own. `seen` may be outdated.
+// What changing the content of [offset, end) needs, the inode and figures aside: data that it
+// shares there, and, if blocks are to be shared, its own. `seen` may be outdated.
 enum class PlannedData : uint8_t { shared, all };
 Status plan_content(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t offset, uint64_t end,
                     PlannedData data = PlannedData::shared);

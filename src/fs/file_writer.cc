@@ -130,7 +130,7 @@ Status FileWriter::complete() {
   TRY(flush());
   if (has_headers_ || options_.headers.empty()) return {};
   TRY_ASSIGN(const Bytes headers, encode_headers(options_.headers));
-  TRY(fs().set_xattr(caller_, *inode_, headers_attribute, headers));
+  TRY(fs().set_hidden_xattr(caller_, *inode_, headers_attribute, ByteView(headers)));
   has_headers_ = true;
   return {};
 }
@@ -201,7 +201,10 @@ Result<FileMetadata> Files::append(const Caller& caller, ByteView path, ByteView
       }
       if (end.entry->type == FileType::directory) return fs_error::is_a_directory(quote(path));
       TRY(fs().append(caller, end.entry->inode, bytes));
-      return load_metadata(fs(), caller, end.entry->inode);
+      auto now = load_metadata(fs(), caller, end.entry->inode);
+      if (now) return now;
+      return Error{Code::maybe, "it was appended, but not what the file is now: " +
+                                    now.error().message, "appended"};
     };
     auto appended = once();
     if (appended) return appended;

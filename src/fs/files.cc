@@ -32,11 +32,9 @@ Result<FileMetadata> load_metadata(FileSystem& fs, const Caller& caller, InodeId
   FileMetadata found;
   TRY_ASSIGN(found.attributes, fs.stat(caller, inode));
   if (found.attributes.type != FileType::regular) return found;
-  const auto stored = fs.get_xattr(caller, inode, headers_attribute);
+  TRY_ASSIGN(const auto stored, fs.hidden_xattr(caller, inode, headers_attribute));
   if (stored) {
     TRY_ASSIGN(found.headers, decode_headers(*stored));
-  } else if (stored.error().reason != "no_attribute") {
-    return stored.error();
   }
   return found;
 }
@@ -116,11 +114,9 @@ Status Files::create_dir(const Caller& caller, ByteView path) {
 
 Status Files::remove_entry(const Caller& caller, InodeId directory, ByteView name,
                            const FsEntry& entry, bool with_all) {
-  Status removed;
-  if (entry.type == FileType::directory && !with_all)
-    removed = fs().remove_directory(caller, directory, name);
-  else
-    removed = fs().remove_tree(caller, directory, name);
+  const bool is_empty_one = entry.type == FileType::directory && !with_all;
+  Status removed = is_empty_one ? fs().remove_directory(caller, directory, name)
+                                : fs().move_to_trash(caller, directory, name);
   if (!removed && removed.error().code == Code::not_found) return {};
   return removed;
 }

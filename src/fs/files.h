@@ -215,7 +215,9 @@ class Files {
   // What a stat says from then on.
   Result<FileMetadata> write(const Caller& caller, ByteView path, ByteView bytes,
                              WriteOptions options = {});
-  // To the file that is there; else a new one, which options are for.
+  // To the file that is there; else a new one, which options are for. Reason: appended
+  // (Code::maybe), it is done, and what the file is now could not be read. After another error a
+  // part of what is more than a few MiB may be there.
   Result<FileMetadata> append(const Caller& caller, ByteView path, ByteView bytes,
                               const WriteOptions& options = {});
 

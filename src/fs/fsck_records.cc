@@ -234,6 +234,13 @@ Status FsckLook::unused_blocks(std::span<const BlockId> candidates) {
     if (content && content->links == 0 && decode<FsInodeKey>(inodes.key()))
       erase(content->data, 0, UINT64_MAX);
   }
+  // All of shared data goes with the last who maps some of it.
+  RecordCursor shared = RecordCursor::of_prefix(source_, fs_scope_prefix(keyspace_, 5));
+  for (;;) {
+    TRY_ASSIGN(const bool more, shared.next());
+    if (!more || left.empty()) break;
+    if (const auto data = decode<FsSharedDataKey>(shared.key())) erase(data->data, 0, UINT64_MAX);
+  }
   RecordCursor notes = RecordCursor::of_prefix(source_, notes_prefix(keyspace_));
   for (;;) {
     TRY_ASSIGN(const bool more, notes.next());

@@ -1,9 +1,11 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
+#include "base/utf8.h"
 #include "rest/file_routes.h"
 #include "rest/json_text.h"
 #include "rest/raw_routes.h"
@@ -93,10 +95,10 @@ std::optional<int64_t> parse_http_time(std::string_view text) {
 }
 
 void add_text_or_base64(json::object& object, std::string_view name, ByteView bytes) {
-  Bytes text = "{";
-  append_json_bytes(text, name, bytes);
-  for (const auto& member : json::parse(text + "}").as_object())
-    object[member.key()] = member.value();
+  if (is_utf8(bytes))
+    object[name] = bytes;
+  else
+    object[std::string(name) + "_base64"] = base64_encode(bytes);
 }
 
 json::object json_of(const FileAttributes& attributes) {

@@ -14,6 +14,7 @@
 
 #include "net/ascii.h"
 #include "rest/answers.h"
+#include "rest/json_body.h"
 #include "rest/json_text.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"
@@ -30,7 +31,7 @@ constexpr size_t list_limit_max = 10'000;
 // Of a file that is replaced again and again while somebody wants to read it.
 constexpr unsigned opens_max = 16;
 
-std::string quoted(std::string_view tag) { return fmt::format("\"{}\"", tag); }
+std::string in_quotes(std::string_view tag) { return fmt::format("\"{}\"", tag); }
 
 // Whether a list of tags, weak ones too, names this one.
 bool names_file(std::string_view list, std::string_view tag) {
@@ -80,7 +81,7 @@ Result<std::optional<ByteRange>> read_range(const HttpRequest& request, const Fi
   constexpr std::string_view unit = "bytes=";
   const std::string_view if_range = request.header("If-Range");
   if (!header.starts_with(unit) || header.find(',') != std::string_view::npos ||
-      (!if_range.empty() && if_range != quoted(file.etag())))
+      (!if_range.empty() && if_range != in_quotes(file.etag())))
     return std::optional<ByteRange>();
   const std::string_view range = header.substr(unit.size());
   const size_t dash = range.find('-');
@@ -147,7 +148,7 @@ void add_file_headers(HttpResponse& response, const FileMetadata& file) {
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) response.headers.push_back({std::string(name), value});
   };
-  add("ETag", quoted(file.etag()));
+  add("ETag", in_quotes(file.etag()));
   add("Last-Modified", http_time(file.attributes.modified_ns));
   add("Accept-Ranges", "bytes");
   add("Content-Type", file.headers.content_type.empty() ? "application/octet-stream"
@@ -305,7 +306,7 @@ Result<WriteOptions> read_write_options(const HttpRequest& request) {
 
 HttpResponse written_answer(const FileMetadata& file, unsigned status) {
   HttpResponse response = json_answer(json_of(file), status);
-  response.headers.push_back({"ETag", quoted(file.etag())});
+  response.headers.push_back({"ETag", in_quotes(file.etag())});
   return response;
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/job_control.h"
+#include "fs/fs_error.h"
 #include "fs/fsck.h"
 #include "rest/answers.h"
 #include "rest/file_routes.h"

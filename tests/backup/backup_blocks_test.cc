@@ -108,10 +108,12 @@ TEST_F(BackupBlocksTest, UnderLoadNoRecordIsWithoutItsBlock) {
   const KeyspaceId a = make("a");
   std::atomic<bool> enough{false};
   std::atomic<uint64_t> written{0};
+  std::atomic<uint64_t> welcome{2'000};  // so that a slow backup has no end of work
   std::vector<std::thread> writers;
   for (uint64_t thread = 1; thread <= 2; thread++) {
     writers.emplace_back([&, thread] {
       for (uint64_t i = 0; !enough; i++, written++) {
+        while (written >= welcome && !enough) std::this_thread::yield();
         const Bytes content = fmt::format("{}/{}", thread, i) + Bytes(i % 5'000, 'c');
         write_block(a, thread, i, content);
         put("a", fmt::format("{}/{}", thread, i), content);
@@ -121,6 +123,7 @@ TEST_F(BackupBlocksTest, UnderLoadNoRecordIsWithoutItsBlock) {
   std::vector<std::string> backups;
   for (uint64_t round = 1; round <= 4 && !HasFailure(); round++) {
     while (written < round * 300) std::this_thread::yield();
+    welcome += 1'000;
     clock_.advance_ms(10);
     const JobStatus job = create(round == 2 ? "" : "a");
     EXPECT_EQ(job.state, JobState::done);
@@ -278,6 +281,29 @@ TEST_F(BackupBlocksTest, AWholeStoreIsRestoredWithThem) {
                           **engine, control));
   EXPECT_TRUE(blocks_of(**engine, a) == blocks_of("a"));
   EXPECT_TRUE(blocks_of(**engine, b) == blocks_of("b"));
+}
+
+TEST_F(BackupBlocksTest, ARestoreThatIsGivenUpLeavesNone) {
+  const KeyspaceId a = make("a");
+  fill_blocks(a, 10);
+  ASSERT_EQ(create("a").state, JobState::done);
+  std::atomic<int> chunks{0};
+  open([&](std::string_view point) -> Status {
+    if (point != "chunk restored" || chunks++ < 4) return {};
+    return Error{Code::unavailable, "no disk"};
+  });
+  const JobStatus failed = restore("b");
+  ASSERT_EQ(failed.state, JobState::failed);
+  const auto half = keyspaces_->load("b");
+  ASSERT_OK(half);
+  EXPECT_FALSE(blocks_of(*engine_, half->id).empty());
+  ASSERT_OK(backups_->cancel(failed.id));
+  for (int steps = 0; keyspaces_->load(half->id)->purged_at_s == 0; steps++) {
+    ASSERT_LT(steps, 100);
+    ASSERT_OK(collector_->step());
+  }
+  EXPECT_TRUE(blocks_of(*engine_, half->id).empty());
+  EXPECT_FALSE(blocks_of("a").empty());
 }
 
 // Large enough that whole tables of it go, and what lies beside its neighbours.
