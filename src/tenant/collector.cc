@@ -70,6 +70,14 @@ Bytes encode_pace(const CollectorPace& pace) {
   return encode_message(message);
 }
 
+// For the log of administrative actions.
+std::string pace_text(const CollectorPace& pace) {
+  return fmt::format(
+      "{}, {}, threads {}", pace.paused ? "paused" : "running",
+      pace.bytes_per_s == 0 ? "no limit" : fmt::format("bytes per second {}", pace.bytes_per_s),
+      pace.threads);
+}
+
 // Runs jobs 0 to count - 1, so many at a time.
 void run_all(size_t threads, size_t count, FunctionRef<void(size_t)> run) {
   std::atomic<size_t> next{0};
@@ -190,10 +198,23 @@ Result<CollectorPace> Collector::set_pace(const CollectorPacePatch& patch, const
   next.bytes_per_s = patch.bytes_per_s.value_or(next.bytes_per_s);
   next.threads = patch.threads.value_or(next.threads);
   const Bytes key = encode(KeyspaceCollectorKey{});
-  TRY(map_.transact_durably(Scope::system().exclusive(key), [&](View& view) {
+  const ChangeLog& changes = keyspaces_.changes();
+  Scope scope = Scope::system();
+  scope.exclusive(key);
+  ChangeLog::lock(scope);
+  const Status stored = map_.transact_durably(scope, [&](View& view) -> Status {
     view.put(key, encode_pace(next));
-    return Status();
-  }));
+    Change change{.actor = caller.name,
+                  .action = "collector",
+                  .keyspace = {},
+                  .name = {},
+                  .detail = pace_text(next),
+                  .after = std::nullopt};
+    TRY(changes.append(view, change));
+    return {};
+  });
+  if (stored || stored.error().code == Code::maybe) changes.announce();
+  TRY(stored);
   log_info("the pace of the collector was set", {{"by", caller.name},
                                                  {"paused", next.paused},
                                                  {"bytes_per_second", next.bytes_per_s},
@@ -205,6 +226,13 @@ Result<CollectorPace> Collector::set_pace(const CollectorPacePatch& patch, const
   }
   changed_.notify_all();
   return next;
+}
+
+Result<GcExplanation> Collector::explain(KeyspaceId keyspace) {
+  return gc_.explain(keyspace, [this](ByteView key) {
+    const std::lock_guard lock(passed_over_mutex_);
+    return passed_over_.contains(std::hash<ByteView>()(key));
+  });
 }
 
 std::optional<GarbageProgress> Collector::progress(KeyspaceId keyspace) const {
