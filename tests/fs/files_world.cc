@@ -45,6 +45,7 @@ class MemoryFiles final : public FilesBackend {
                             : FaultyOptions{});
   }
   uint64_t faults() override {
+    if (!faulty_) return 0;
     const FaultCounts counts = faulty_->counts();
     return counts.reads + counts.commits + counts.blocks;
   }
