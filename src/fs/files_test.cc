@@ -416,5 +416,19 @@ TEST_P(FilesTest, the_root_stays) {
   EXPECT_EQ(list("/"), Paths{"/"});
 }
 
+TEST_P(FilesTest, WhatIsFullCanBeEmptied) {
+  ASSERT_OK(files_->write(writer, "large", Bytes(300'000, 'x')));
+  ASSERT_OK(files_->write(writer, "small", "y"));
+  const auto used = tenant_->figures();
+  ASSERT_OK(used);
+  ASSERT_OK(keyspaces_->set_quota("files", {.bytes = static_cast<uint64_t>(used->bytes)}, root));
+  EXPECT_EQ(files_->write(writer, "more", "z").error().reason, "quota_exceeded");
+  EXPECT_OK(files_->remove(writer, "large"));
+  EXPECT_OK(files_->remove(writer, "small"));
+  collect_all();
+  EXPECT_OK(files_->write(writer, "more", "z"));
+  check();
+}
+
 }  // namespace
 }  // namespace trellis
