@@ -34,6 +34,12 @@ class TracedBlocks final : public BlockStore {
   Status remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) override {
     return inner_.remove(keyspace, data, first, end);
   }
+  Result<BlockPage> list(const BlockId& first, const BlockId& end, size_t blocks_max) override {
+    return inner_.list(first, end, blocks_max);
+  }
+  Result<bool> remove_all(KeyspaceId keyspace, size_t blocks_max) override {
+    return inner_.remove_all(keyspace, blocks_max);
+  }
 
  private:
   BlockStore& inner_;

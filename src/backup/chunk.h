@@ -30,6 +30,7 @@ struct ChunkFacts {
   Bytes first_key = {};
   uint64_t entries = 0;
   uint64_t bytes = 0;
+  bool of_blocks = false;  // of file data (block_walk.h); else of the map
   bool operator==(const ChunkFacts&) const = default;
 };
 

@@ -12,6 +12,8 @@
 #include "backup.pb.h"
 #include "backup/files.h"
 #include "backup/stored_chunk.h"
+#include "codec/fs_keys.h"
+#include "codec/fs_values.h"
 #include "codec/local_keys.h"
 #include "codec/meta_keys.h"
 #include "codec/store_values.h"
@@ -86,14 +88,51 @@ Result<std::vector<Keyspace>> load_keyspaces(Engine& copy) {
   }
 }
 
-Result<uint64_t> bytes_of(Engine& copy, const std::vector<Keyspace>& keyspaces) {
-  uint64_t bytes = 0;
+// About, as the counters say, and the figures of file systems.
+struct BytesInCopy {
+  uint64_t of_map = 0;
+  uint64_t of_blocks = 0;
+
+  uint64_t sum() const { return of_map + of_blocks; }
+};
+
+// What a file system says of the content that is below its root and in its trash.
+Result<uint64_t> block_bytes_of(Engine& copy, KeyspaceId keyspace) {
+  int64_t bytes = 0;
+  for (const InodeId top : {InodeId{1}, InodeId{2}}) {
+    const auto add = [&](ByteView, ByteView value) {
+      if (const auto figures = decode<FsFigures>(value)) bytes += figures->space;
+      return Visit::go_on;
+    };
+    TRY(copy.scan({.begin = encode(FsFiguresKey{keyspace, top, 0}),
+                   .end = successor(encode(FsFiguresKey{keyspace, top, UINT8_MAX}))},
+                  add));
+  }
+  return static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+}
+
+Result<BytesInCopy> bytes_of(Engine& copy, const std::vector<Keyspace>& keyspaces) {
+  BytesInCopy bytes;
   for (const Keyspace& keyspace : keyspaces) {
     TRY_ASSIGN(const Figures figures, stored_figures(copy, keyspace.id));
-    bytes += static_cast<uint64_t>(std::max<int64_t>(figures.bytes, 0));
+    const auto all = static_cast<uint64_t>(std::max<int64_t>(figures.bytes, 0));
+    uint64_t of_blocks = 0;
+    if (all >= block_bytes_max) {
+      TRY_ASSIGN(of_blocks, block_bytes_of(copy, keyspace.id));
+    }
+    of_blocks = std::min(of_blocks, all);
+    bytes.of_blocks += of_blocks;
+    bytes.of_map += all - of_blocks;
   }
   return bytes;
 }
+
+struct AllUnits {
+  Units of_map;
+  BlockUnits of_blocks;
+
+  size_t size() const { return of_map.size() + of_blocks.size(); }
+};
 
 // What walks of units share.
 struct Walk {
@@ -117,7 +156,19 @@ Status write_chunks(const Walk& walk, std::vector<EntryChunk>& chunks, UnitResul
   return {};
 }
 
-Status walk_unit(const Walk& walk, const Interval& unit, size_t number) {
+// Entries is a UnitWalk or a BlockWalk.
+template <class Entries>
+Status walk_entries(const Walk& walk, Entries& entries, UnitResult& result) {
+  std::vector<EntryChunk> chunks;
+  while (!entries.done()) {
+    TRY_ASSIGN(const uint64_t bytes, entries.next(page_bytes, chunks));
+    TRY(write_chunks(walk, chunks, result));
+    TRY(walk.control.pass(bytes));
+  }
+  return {};
+}
+
+Status walk_unit(const Walk& walk, const AllUnits& units, size_t number) {
   std::error_code failed;
   if (std::filesystem::exists(unit_path(walk.folder, number), failed)) {
     // Done before an interruption.
@@ -127,65 +178,81 @@ Status walk_unit(const Walk& walk, const Interval& unit, size_t number) {
     walk.control.skip(bytes);
     return {};
   }
-  UnitWalk entries(walk.copy, walk.scope, unit);
   UnitResult result;
-  std::vector<EntryChunk> chunks;
-  while (!entries.done()) {
-    TRY_ASSIGN(const uint64_t bytes, entries.next(page_bytes, chunks));
-    TRY(write_chunks(walk, chunks, result));
-    TRY(walk.control.pass(bytes));
+  if (number < units.of_map.size()) {
+    UnitWalk entries(walk.copy, walk.scope, units.of_map.unit(number));
+    TRY(walk_entries(walk, entries, result));
+    result.left_out = entries.left_out();
+  } else {
+    BlockWalk entries(walk.copy.blocks(), units.of_blocks.unit(number - units.of_map.size()));
+    TRY(walk_entries(walk, entries, result));
   }
-  result.left_out = entries.left_out();
   TRY(walk.repository.sync_chunks());
   TRY(walk.control.step("unit walked"));
   TRY(store_unit(walk.folder, number, result));
   return walk.control.step("unit stored");
 }
 
-// Those of the last backup of the same, or else of the last of everything in the store.
-Result<std::vector<Bytes>> bounds_before(const Repository& repository, const CreatePlan& plan,
-                                         const Manifest& now) {
-  std::optional<std::vector<Bytes>> of_everything;
+// The last backup of the same, or else the last of everything in the store: its units are as good
+// now. Absent: there is none.
+Result<std::optional<Manifest>> backup_before(const Repository& repository, const CreatePlan& plan,
+                                              const Manifest& now) {
+  std::optional<Manifest> of_everything;
   TRY_ASSIGN(const std::vector<std::string> ids, repository.ids());
   for (size_t i = ids.size(); i-- > 0;) {
     auto before = repository.get_manifest(ids[i]);
     if (!before || before->store != now.store) continue;  // nothing depends on it
     const bool is_same =
         plan.whole ? before->whole : !before->whole && before->keyspaces[0].id == plan.keyspace;
-    if (is_same) return std::move(before->unit_bounds);
-    if (before->whole && !of_everything) of_everything = std::move(before->unit_bounds);
+    if (is_same) return std::optional(std::move(*before));
+    if (before->whole && !of_everything) of_everything = std::move(*before);
   }
-  return std::move(of_everything).value_or(std::vector<Bytes>());
+  return of_everything;
 }
 
 // Stored before they are walked: whoever goes on has the same.
-Result<Units> make_units(const std::filesystem::path& folder, Engine& copy,
-                         const Repository& repository, const CreatePlan& plan,
-                         const Manifest& manifest, UnitsRequest request) {
+Result<AllUnits> make_units(const std::filesystem::path& folder, Engine& copy,
+                            const Repository& repository, const CreatePlan& plan,
+                            const Manifest& manifest, const BytesInCopy& bytes,
+                            uint64_t unit_bytes) {
   const std::filesystem::path path = folder / "units";
   stored::BackupUnits message;
   std::error_code failed;
   if (std::filesystem::exists(path, failed)) {
     TRY_ASSIGN(const Bytes text, read_whole_file(path, unit_bytes_max));
     TRY(decode_message(text, message, "units of a backup"));
-    return Units{.bounds = {message.bounds().begin(), message.bounds().end()},
-                 .warning = message.warning()};
+    return AllUnits{
+        .of_map = {.bounds = {message.bounds().begin(), message.bounds().end()},
+                   .warning = message.warning()},
+        .of_blocks = {.scope = block_scope_of(plan),
+                      .bounds = {message.block_bounds().begin(), message.block_bounds().end()}}};
   }
-  if (request.bytes >= request.unit_bytes) {
-    TRY_ASSIGN(request.bounds_before, bounds_before(repository, plan, manifest));
+  std::optional<Manifest> before;
+  if (bytes.sum() >= unit_bytes) {
+    TRY_ASSIGN(before, backup_before(repository, plan, manifest));
   }
-  TRY_ASSIGN(Units units, cut_units(copy, std::move(request)));
-  for (const Bytes& bound : units.bounds) message.add_bounds(bound);
-  message.set_warning(units.warning);
+  if (!before) before.emplace();
+  AllUnits units;
+  TRY_ASSIGN(units.of_map, cut_units(copy, {.scope = scope_of(plan),
+                                            .bytes = bytes.of_map,
+                                            .unit_bytes = unit_bytes,
+                                            .bounds_before = std::move(before->unit_bounds)}));
+  TRY_ASSIGN(units.of_blocks, cut_block_units(copy.blocks(), block_scope_of(plan),
+                                              units_wanted(bytes.of_blocks, unit_bytes),
+                                              std::move(before->block_bounds)));
+  for (const Bytes& bound : units.of_map.bounds) message.add_bounds(bound);
+  for (const Bytes& bound : units.of_blocks.bounds) message.add_block_bounds(bound);
+  message.set_warning(units.of_map.warning);
   TRY(write_whole_file(path, folder, encode_message(message)));
   TRY(sync_folder_of_files(folder));
   return units;
 }
 
 // What the units gave, which are all done.
-Result<Created> gather(const std::filesystem::path& folder, Manifest manifest, const Units& units) {
+Result<Created> gather(const std::filesystem::path& folder, Manifest manifest,
+                       const AllUnits& units) {
   Created created{.manifest = std::move(manifest)};
-  if (!units.warning.empty()) created.warnings.push_back(units.warning);
+  if (!units.of_map.warning.empty()) created.warnings.push_back(units.of_map.warning);
   uint64_t left_out = 0;
   for (size_t i = 0; i < units.size(); i++) {
     TRY_ASSIGN(UnitResult result, load_unit(unit_path(folder, i)));
@@ -193,8 +260,9 @@ Result<Created> gather(const std::filesystem::path& folder, Manifest manifest, c
     left_out += result.left_out;
     for (ChunkFacts& chunk : result.chunks) created.manifest.chunks.push_back(std::move(chunk));
   }
-  std::ranges::sort(created.manifest.chunks, {}, &ChunkFacts::first_key);
-  created.manifest.unit_bounds = units.bounds;
+  std::ranges::sort(created.manifest.chunks, {}, place_of);
+  created.manifest.unit_bounds = units.of_map.bounds;
+  created.manifest.block_bounds = units.of_blocks.bounds;
   if (left_out > 0) created.warnings.emplace_back(left_out_warning);
   return created;
 }
@@ -262,6 +330,11 @@ std::vector<Interval> scope_of(const CreatePlan& plan) {
   return {{"", own}, {prefix_end(own), Bytes(map_key_max)}};
 }
 
+BlockInterval block_scope_of(const CreatePlan& plan) {
+  if (!plan.whole) return {blocks_begin(plan.keyspace), blocks_end(plan.keyspace)};
+  return {blocks_begin(KeyspaceId{0}), blocks_end(KeyspaceId{keyspace_id_max})};
+}
+
 Result<Manifest> describe_backup(Engine& copy, const CreatePlan& plan) {
   Manifest manifest{.id = plan.id, .created_ms = plan.created_ms, .store = {}, .whole = plan.whole};
   Value value;
@@ -298,13 +371,12 @@ Result<Created> run_create(const CreatePlan& plan, const CreateContext& context,
   TRY(control.step("copied"));
   TRY_ASSIGN(const std::unique_ptr<Engine> copy, context.open_copy(folder / "store"));
   TRY_ASSIGN(Manifest manifest, describe_backup(*copy, plan));
-  TRY_ASSIGN(const uint64_t bytes, bytes_of(*copy, manifest.keyspaces));
+  TRY_ASSIGN(const BytesInCopy bytes, bytes_of(*copy, manifest.keyspaces));
   const std::vector<Interval> scope = scope_of(plan);
-  TRY_ASSIGN(const Units units,
-             make_units(folder, *copy, repository, plan, manifest,
-                        {.scope = scope, .bytes = bytes, .unit_bytes = context.unit_bytes}));
+  TRY_ASSIGN(const AllUnits units,
+             make_units(folder, *copy, repository, plan, manifest, bytes, context.unit_bytes));
   TRY(control.step("units stored"));
-  control.begin_phase("reading", bytes);
+  control.begin_phase("reading", bytes.sum());
   const Walk walk{
       .folder = folder,
       .copy = *copy,
@@ -313,7 +385,7 @@ Result<Created> run_create(const CreatePlan& plan, const CreateContext& context,
       .scope = scope,
       .control = control};
   TRY(run_in_parallel(plan.threads, units.size(),
-                      [&](size_t i) { return walk_unit(walk, units.unit(i), i); }));
+                      [&](size_t i) { return walk_unit(walk, units, i); }));
   TRY_ASSIGN(Created created, gather(folder, std::move(manifest), units));
   TRY(control.step("units gathered"));
   TRY(repository.put_manifest(created.manifest));

@@ -3,7 +3,7 @@
 //   <work>/<id>/job       what is being made (BackupJob), from the first moment to the last
 //   <work>/<id>/store     the copy, of one instant
 //   <work>/<id>/units     what the walk is cut into (BackupUnits), written before it begins
-//   <work>/<id>/part-007  what a unit of the walk gave (BackupUnit)
+//   <work>/<id>/part-007  what a unit of the walk gave (BackupUnit): those of the map, then blocks
 //
 // All of it is kept until the backup is whole: whoever runs the plan again goes on from there.
 #pragma once
@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "backup/block_walk.h"
 #include "backup/manifest.h"
 #include "backup/repository.h"
 #include "backup/units.h"
@@ -61,6 +62,7 @@ Status store_plan(const std::filesystem::path& work, const CreatePlan& plan);
 Result<Manifest> describe_backup(Engine& copy, const CreatePlan& plan);
 // What it holds, in order.
 std::vector<Interval> scope_of(const CreatePlan& plan);
+BlockInterval block_scope_of(const CreatePlan& plan);
 
 // Runs the plan, which is stored, to its end.
 Result<Created> run_create(const CreatePlan& plan, const CreateContext& context,

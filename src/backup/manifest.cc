@@ -13,7 +13,8 @@ namespace trellis {
 namespace {
 
 constexpr ByteView manifest_magic = "TRLBKUP";
-constexpr char manifest_format = 1;
+constexpr char format_without_blocks = 1;
+constexpr char manifest_format = 2;
 constexpr size_t manifest_header_bytes = 7 + 1 + chunk_digest_bytes;
 constexpr size_t backup_id_bytes_max = 64;
 constexpr size_t store_uuid_bytes = 16;
@@ -25,13 +26,13 @@ Error bad_manifest(std::string_view why) {
 }
 
 Status check_chunks(const std::vector<ChunkFacts>& chunks) {
-  ByteView before;
+  std::pair<bool, ByteView> before;
   for (const ChunkFacts& chunk : chunks) {
     if (chunk.digest.size() != chunk_digest_bytes || chunk.bytes > chunk_plain_bytes_max ||
         chunk.bytes == 0 || chunk.entries == 0 || chunk.first_key.size() > key_bytes_max)
       return bad_manifest("a chunk of it makes no sense");
-    if (chunk.first_key <= before) return bad_manifest("its chunks are not in order");
-    before = chunk.first_key;
+    if (place_of(chunk) <= before) return bad_manifest("its chunks are not in order");
+    before = place_of(chunk);
   }
   return {};
 }
@@ -67,13 +68,15 @@ void store_chunk(const ChunkFacts& facts, stored::BackupChunk& out) {
   out.set_first_key(facts.first_key);
   out.set_entries(facts.entries);
   out.set_bytes(facts.bytes);
+  out.set_of_blocks(facts.of_blocks);
 }
 
 ChunkFacts load_chunk(const stored::BackupChunk& chunk) {
   return {.digest = chunk.digest(),
           .first_key = chunk.first_key(),
           .entries = chunk.entries(),
-          .bytes = chunk.bytes()};
+          .bytes = chunk.bytes(),
+          .of_blocks = chunk.of_blocks()};
 }
 
 Bytes encode_manifest(const Manifest& manifest) {
@@ -92,9 +95,11 @@ Bytes encode_manifest(const Manifest& manifest) {
   message.set_redis_versions_end(manifest.redis_versions_end);
   message.set_added_bytes(manifest.added_bytes);
   for (const Bytes& bound : manifest.unit_bounds) message.add_unit_bounds(bound);
+  for (const Bytes& bound : manifest.block_bounds) message.add_block_bounds(bound);
   const Bytes body = serialize(message);
   Bytes file(manifest_magic);
-  file.push_back(manifest_format);
+  const bool has_blocks = !manifest.chunks.empty() && manifest.chunks.back().of_blocks;
+  file.push_back(has_blocks ? manifest_format : format_without_blocks);
   file += sha256(body);
   return file + body;
 }
@@ -104,11 +109,11 @@ Result<Manifest> decode_manifest(ByteView file) {
     return Error{Code::corrupt, "this is no backup of trellis: it does not begin as one does",
                  "backup_foreign"};
   if (file.size() < manifest_header_bytes) return bad_manifest("it is cut short");
-  if (file[manifest_magic.size()] != manifest_format)
+  const char format = file[manifest_magic.size()];
+  if (format != manifest_format && format != format_without_blocks)
     return Error{Code::unsupported,
                  fmt::format("backup format {} is not this build's {}: use a newer trellis",
-                             static_cast<unsigned char>(file[manifest_magic.size()]),
-                             static_cast<int>(manifest_format)),
+                             static_cast<unsigned char>(format), static_cast<int>(manifest_format)),
                  "backup_too_new"};
   const ByteView body = file.substr(manifest_header_bytes);
   if (sha256(body) != file.substr(manifest_magic.size() + 1, chunk_digest_bytes))
@@ -124,14 +129,15 @@ Result<Manifest> decode_manifest(ByteView file) {
                     .chunks = {},
                     .redis_versions_end = message.redis_versions_end(),
                     .added_bytes = message.added_bytes(),
-                    .unit_bounds = {message.unit_bounds().begin(), message.unit_bounds().end()}};
+                    .unit_bounds = {message.unit_bounds().begin(), message.unit_bounds().end()},
+                    .block_bounds = {message.block_bounds().begin(), message.block_bounds().end()}};
   if (!is_backup_id(manifest.id)) return bad_manifest("its id is none");
   if (manifest.store.size() != store_uuid_bytes) return bad_manifest("its store has no name");
   if (manifest.redis_versions_end > redis_versions_max)
     return bad_manifest("its mark of Redis versions makes no sense");
-  if (std::ranges::adjacent_find(manifest.unit_bounds, std::ranges::greater_equal()) !=
-      manifest.unit_bounds.end())
-    return bad_manifest("its units are not in order");
+  for (const auto* bounds : {&manifest.unit_bounds, &manifest.block_bounds})
+    if (std::ranges::adjacent_find(*bounds, std::ranges::greater_equal()) != bounds->end())
+      return bad_manifest("its units are not in order");
   for (const auto& keyspace : message.keyspaces()) {
     TRY_ASSIGN(Keyspace decoded, decode_keyspace(keyspace.record()));
     if (decoded.id.value != keyspace.id() || decoded.name != keyspace.name())
@@ -155,9 +161,10 @@ std::vector<ChunkFacts> chunks_in(const std::vector<ChunkFacts>& chunks,
                                   const std::vector<std::pair<Bytes, Bytes>>& intervals) {
   std::vector<ChunkFacts> found;
   for (size_t i = 0; i < chunks.size(); i++) {
+    const bool is_last = i + 1 == chunks.size() || chunks[i + 1].of_blocks != chunks[i].of_blocks;
     const auto overlaps = [&](const std::pair<Bytes, Bytes>& interval) {
       return chunks[i].first_key < interval.second &&
-             (i + 1 == chunks.size() || chunks[i + 1].first_key > interval.first);
+             (is_last || chunks[i + 1].first_key > interval.first);
     };
     if (std::ranges::any_of(intervals, overlaps)) found.push_back(chunks[i]);
   }

@@ -1,11 +1,15 @@
 // What a backup is: when and of what it was made, and its chunks.
 //
-//   'TRLBKUP' 01 | SHA-256 of the message | message (backup.proto)
+//   'TRLBKUP' format | SHA-256 of the message | message (backup.proto)
+//
+// Format 2 has chunks of blocks, of which readers of format 1 do not know. Without such a chunk it
+// is written as format 1.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backup/chunk.h"
@@ -21,10 +25,12 @@ struct Manifest {
   Bytes store = {};    // uuid of the store, 16 bytes
   bool whole = false;  // all of the store; else one keyspace
   std::vector<Keyspace> keyspaces = {};
-  std::vector<ChunkFacts> chunks = {};  // in the order of their first keys (units.h)
+  // Those of the map, then those of blocks, each in the order of their first keys (units.h).
+  std::vector<ChunkFacts> chunks = {};
   uint64_t redis_versions_end = 0;
   uint64_t added_bytes = 0;
-  std::vector<Bytes> unit_bounds = {};  // addresses, ascending (units.h)
+  std::vector<Bytes> unit_bounds = {};   // addresses, ascending (units.h)
+  std::vector<Bytes> block_bounds = {};  // keys of blocks, ascending (block_walk.h)
 
   uint64_t entries() const;
   uint64_t bytes() const;
@@ -32,6 +38,11 @@ struct Manifest {
   const Keyspace* find(std::string_view name) const;
   bool operator==(const Manifest&) const = default;
 };
+
+// The order of chunks.
+inline auto place_of(const ChunkFacts& chunk) {
+  return std::pair<bool, ByteView>(chunk.of_blocks, chunk.first_key);
+}
 
 // From 1 to 64 of A-Z a-z 0-9 and -: a name of a file, and nothing else.
 bool is_backup_id(std::string_view text);

@@ -52,8 +52,22 @@ TEST(ManifestTest, EveryFlippedBitAndEveryCutIsFound) {
 TEST(ManifestTest, ForeignAndNewerOnesAreToldApart) {
   EXPECT_EQ(decode_manifest("REDIS0011").error().reason, "backup_foreign");
   Bytes newer = encode_manifest(sample());
-  newer[7] = 2;
+  newer[7] = 3;
   EXPECT_EQ(decode_manifest(newer).error().reason, "backup_too_new");
+}
+
+// Those who know format 1 only take chunks of blocks for entries of the map.
+TEST(ManifestTest, OnlyWithBlocksItIsOfFormat2) {
+  Manifest manifest = sample();
+  EXPECT_EQ(encode_manifest(manifest)[7], 1);
+  manifest.chunks.push_back(
+      {.digest = sha256("3"), .first_key = "b", .entries = 1, .bytes = 10, .of_blocks = true});
+  manifest.block_bounds = {"c", "d"};
+  const Bytes file = encode_manifest(manifest);
+  EXPECT_EQ(file[7], 2);
+  const auto back = decode_manifest(file);
+  ASSERT_OK(back);
+  EXPECT_EQ(*back, manifest);
 }
 
 // With a checksum that is right: whoever makes one can make that too.
@@ -74,6 +88,9 @@ TEST(ManifestTest, WhatMakesNoSenseIsRefused) {
   EXPECT_TRUE(refused([](Manifest& m) { m.chunks[0].entries = 0; }));
   EXPECT_TRUE(refused([](Manifest& m) { m.chunks[0].first_key = "z"; }));
   EXPECT_TRUE(refused([](Manifest& m) { m.chunks[1].first_key = "a"; }));
+  EXPECT_TRUE(refused([](Manifest& m) { m.chunks[0].of_blocks = true; }));
+  EXPECT_TRUE(refused([](Manifest& m) { m.unit_bounds = {"b", "a"}; }));
+  EXPECT_TRUE(refused([](Manifest& m) { m.block_bounds = {"b", "b"}; }));
 }
 
 TEST(ManifestTest, FindsTheChunksOfAKeyspace) {
@@ -83,14 +100,25 @@ TEST(ManifestTest, FindsTheChunksOfAKeyspace) {
                           "b",
                           "r\x01\x01\x02", "x\x01\x01\x01", "x\x02\x02\x02"})
     chunks.push_back({.digest = {}, .first_key = key, .entries = 1, .bytes = 1});
+  chunks.push_back({.digest = {},
+                    .first_key = Bytes("x\x01\x01\x00"
+                                       "f\x02",
+                                       6),
+                    .entries = 1,
+                    .bytes = 1,
+                    .of_blocks = true});
   const auto found = chunks_in(chunks, keyspace_intervals(KeyspaceId{0x010101}));
   std::vector<Bytes> keys;
   for (const ChunkFacts& chunk : found) keys.push_back(chunk.first_key);
-  // The first holds what is before the second, the third all up to the fourth.
+  // The first holds what is before the second, the third all up to the fourth. The last one holds
+  // all blocks behind its first.
   EXPECT_EQ(keys, (std::vector<Bytes>{"\x04",
                                       "r\x01\x01\x01"
                                       "b",
-                                      "r\x01\x01\x02", "x\x01\x01\x01"}));
+                                      "r\x01\x01\x02", "x\x01\x01\x01",
+                                      Bytes("x\x01\x01\x00"
+                                            "f\x02",
+                                            6)}));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "backup.pb.h"
+#include "backup/block_walk.h"
 #include "backup/sense.h"
 #include "base/log.h"
 #include "codec/stored_message.h"
@@ -29,7 +30,7 @@ Status check_plain(const ChunkFacts& facts, ByteView plain) {
   TRY(for_each_entry(plain, [&](ByteView key, ByteView value) -> Status {
     if (entries++ == 0 && key != facts.first_key)
       return bad_backup("a chunk does not begin with the key that the backup says");
-    if (!makes_sense(key, value))
+    if (facts.of_blocks ? !block_of_entry(key, value) : !makes_sense(key, value))
       return bad_backup(fmt::format("it holds {}, which no map does", to_hex(key)));
     return {};
   }));
@@ -95,10 +96,14 @@ class ChunkWriter {
       TRY_ASSIGN(const Bytes plain, repository_.get_chunk(chunks_[i]));
       TRY(engine_.room());
       Commit commit;
-      TRY(for_each_entry(plain, [&](ByteView key, ByteView value) {
-        put(commit, key, value);
-        return Status();
-      }));
+      if (chunks_[i].of_blocks) {  // before the cursor, which is not durable without them
+        TRY(write_blocks(plain));
+      } else {
+        TRY(for_each_entry(plain, [&](ByteView key, ByteView value) {
+          put(commit, key, value);
+          return Status();
+        }));
+      }
       Bytes next;
       append_be64(next, i + 1);
       commit.writes.put(cursor_key(part), next);
@@ -107,6 +112,18 @@ class ChunkWriter {
       TRY(control_.pass(chunks_[i].bytes));
     }
     return {};
+  }
+
+  Status write_blocks(ByteView plain) {
+    std::vector<BlockWrite> writes;
+    TRY(for_each_entry(plain, [&](ByteView key, ByteView value) -> Status {
+      TRY_ASSIGN(BlockId block, block_of_entry(key, value));
+      if (owners_ && block.keyspace != owners_->source) return {};
+      if (owners_) block.keyspace = owners_->target;
+      writes.push_back({block, std::nullopt, value});
+      return {};
+    }));
+    return engine_.blocks().write(writes);
   }
 
   void put(Commit& commit, ByteView key, ByteView value) const {
@@ -305,7 +322,9 @@ Status run_restore(KeyspaceId target, const RestoreContext& context, const Calle
     TRY(control.step("published"));
   }
   control.begin_phase("indexing", 0);
-  TRY(control.pass(0));
+  // The keyspace is there and may be in use: whoever cancels it now comes too late.
+  if (const Status passed = control.pass(0); !passed && passed.error().reason != job_canceled)
+    return passed;
   TRY(index_notes(map, context.collector, target));
   TRY(control.step("indexed"));
   TRY(remove_records(map.engine, target));

@@ -34,13 +34,15 @@ Error bad_stream(std::string_view why) {
 
 BackupStreamWriter::~BackupStreamWriter() {
   walk_.reset();
+  blocks_.reset();
   source_.copy.reset();
   discard(remove_tree(source_.folder));  // what cannot be removed now is at the next start
 }
 
 Status BackupStreamWriter::read_page(Bytes& out) {
   std::vector<EntryChunk> cut;
-  TRY_ASSIGN(const uint64_t bytes, walk_->next(stream_page_bytes, cut));
+  TRY_ASSIGN(const uint64_t bytes, walk_->done() ? blocks_->next(stream_page_bytes, cut)
+                                                 : walk_->next(stream_page_bytes, cut));
   control_.charge(bytes);
   for (EntryChunk& chunk : cut) {
     append_frame(out, chunk_frame, encode_chunk_file(chunk.plain));
@@ -55,10 +57,11 @@ Result<std::optional<Bytes>> BackupStreamWriter::next() {
   if (!manifest_) {
     TRY_ASSIGN(manifest_, describe_backup(*source_.copy, source_.plan));
     walk_.emplace(*source_.copy, scope_of(source_.plan), Units().unit(0));  // all in one, in order
+    blocks_.emplace(source_.copy->blocks(), block_scope_of(source_.plan));
     out += stream_magic;
     out.push_back(stream_format);
   }
-  while (out.empty() && !walk_->done()) TRY(read_page(out));
+  while (out.empty() && !(walk_->done() && blocks_->done())) TRY(read_page(out));
   if (out.empty()) {
     if (walk_->left_out() > 0)
       log_warn("a stream of a backup was made, but", {{"warning", left_out_warning}});

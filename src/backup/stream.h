@@ -40,6 +40,7 @@ class BackupStreamWriter {
   JobControl control_;
   std::optional<Manifest> manifest_;
   std::optional<UnitWalk> walk_;
+  std::optional<BlockWalk> blocks_;  // comes behind it
   bool is_over_ = false;
 };
 

@@ -152,17 +152,24 @@ Bytes area_cut_by(ByteView bound) {
 
 }  // namespace
 
+size_t units_wanted(uint64_t bytes, uint64_t unit_bytes) {
+  return std::clamp<uint64_t>(bytes / unit_bytes, 1, units_max);
+}
+
+bool are_about_as_many(size_t units, size_t wanted) {
+  return units <= wanted * units_tolerance && wanted <= units * units_tolerance;
+}
+
 Interval Units::unit(size_t number) const {
   return {number == 0 ? Bytes() : bounds[number - 1],
           number == bounds.size() ? Bytes(map_key_max) : bounds[number]};
 }
 
 Result<Units> cut_units(Engine& engine, UnitsRequest request) {
-  const size_t wanted = std::clamp<uint64_t>(request.bytes / request.unit_bytes, 1, units_max);
+  const size_t wanted = units_wanted(request.bytes, request.unit_bytes);
   Units before{.bounds = std::move(request.bounds_before)};
   std::erase_if(before.bounds, [&](const Bytes& bound) { return !is_in(request.scope, bound); });
-  if (before.size() <= wanted * units_tolerance && wanted <= before.size() * units_tolerance)
-    return before;
+  if (are_about_as_many(before.size(), wanted)) return before;
   Units units;
   if (wanted == 1) return units;
   const auto ranges = ranges_in(engine, request.scope);

@@ -27,6 +27,11 @@ struct UnitsRequest {
   std::vector<Bytes> bounds_before = {};  // of the last backup of the same
 };
 
+// Into how many units so much is cut.
+size_t units_wanted(uint64_t bytes, uint64_t unit_bytes);
+// Whether a number of units will do where another is wanted.
+bool are_about_as_many(size_t units, size_t wanted);
+
 struct Units {
   std::vector<Bytes> bounds = {};  // addresses, ascending: where each unit but the first begins
   std::string warning = {};        // for people; empty: nothing is wrong

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <set>
 
 #include "base/assert.h"
 #include "base/log.h"
@@ -32,6 +33,28 @@ Bytes block_prefix(KeyspaceId keyspace, DataId data) {
 }
 Bytes block_name(const BlockId& block) {
   return block_prefix(block.keyspace, block.data) + std::to_string(block.index);
+}
+// Absent: it is not the name of a block.
+std::optional<BlockId> block_named(ByteView name) {
+  if (!name.starts_with("b.")) return std::nullopt;
+  const char* at = name.data() + 2;
+  const char* const end = name.data() + name.size();
+  uint64_t numbers[3];
+  for (size_t i = 0; i < 3; i++) {
+    if (i > 0 && (at == end || *at++ != '.')) return std::nullopt;
+    const auto [next, failed] = std::from_chars(at, end, numbers[i]);
+    if (failed != std::errc()) return std::nullopt;
+    at = next;
+  }
+  if (at != end || numbers[0] > keyspace_id_max) return std::nullopt;
+  return BlockId{KeyspaceId{static_cast<uint32_t>(numbers[0])}, DataId{numbers[1]}, numbers[2]};
+}
+// That the names of all blocks in [first, end) begin with.
+Bytes common_prefix(const BlockId& first, const BlockId& end) {
+  if (end <= BlockId{first.keyspace, first.data, UINT64_MAX})
+    return block_prefix(first.keyspace, first.data);
+  if (end <= blocks_end(first.keyspace)) return fmt::format("b.{}.", first.keyspace.value);
+  return "b.";
 }
 
 }  // namespace
@@ -91,13 +114,60 @@ Status ClusterBlocks::remove(KeyspaceId keyspace, DataId data, uint64_t first, u
     });
     TRY(object_status(listed, prefix));
   }
-  for (const Bytes& object : objects) {
-    const int answer =
-        store_.write("block.remove", object, {.guards = {}, .changes = {RemoveObject{}}});
-    if (answer == -ENOENT) continue;
-    if (const Status done = object_status(answer, object); !done.has_value())
-      return without_doubt(done.error());
+  for (const Bytes& object : objects) TRY(remove_object(object));
+  return {};
+}
+
+// In order, though the store has none: the first so many of each look at all of them.
+Result<std::vector<BlockId>> ClusterBlocks::first_blocks(const BlockId& first, const BlockId& end,
+                                                         size_t blocks_max) {
+  std::set<BlockId> found;
+  const Bytes prefix = common_prefix(first, end);
+  const int listed = store_.list(prefix, [&](ByteView object) {
+    const std::optional<BlockId> block = block_named(object);
+    if (!block || *block < first || *block >= end) return;
+    found.insert(*block);
+    if (found.size() > blocks_max) found.erase(std::prev(found.end()));
+  });
+  if (const Status done = object_status(listed, prefix); !done.has_value())
+    return without_doubt(done.error());
+  return std::vector<BlockId>(found.begin(), found.end());
+}
+
+Result<BlockPage> ClusterBlocks::list(const BlockId& first, const BlockId& end, size_t blocks_max) {
+  ASSERT(blocks_max > 0);
+  TRY(check_block_keyspace(first.keyspace));
+  BlockPage page;
+  if (first >= end) return page;
+  TRY_ASSIGN(std::vector<BlockId> found, first_blocks(first, end, blocks_max + 1));
+  if (found.size() > blocks_max) {
+    page.resume = found.back();
+    found.pop_back();
   }
+  for (const BlockId& block : found) {
+    Value value;
+    TRY(read({&block, 1}, {&value, 1}));
+    if (value.found()) page.blocks.push_back({block, value.bytes().size()});
+  }
+  return page;
+}
+
+Result<bool> ClusterBlocks::remove_all(KeyspaceId keyspace, size_t blocks_max) {
+  ASSERT(blocks_max > 0);
+  TRY(check_block_keyspace(keyspace));
+  TRY_ASSIGN(const std::vector<BlockId> found,
+             first_blocks(blocks_begin(keyspace), blocks_end(keyspace), blocks_max + 1));
+  for (size_t i = 0; i < std::min(found.size(), blocks_max); i++)
+    TRY(remove_object(block_name(found[i])));
+  return found.size() <= blocks_max;
+}
+
+Status ClusterBlocks::remove_object(ByteView object) {
+  const int answer =
+      store_.write("block.remove", object, {.guards = {}, .changes = {RemoveObject{}}});
+  if (answer == -ENOENT) return {};
+  if (const Status done = object_status(answer, object); !done.has_value())
+    return without_doubt(done.error());
   return {};
 }
 

@@ -37,8 +37,14 @@ class ClusterBlocks final : public BlockStore {
   Status read(std::span<const BlockId> blocks, std::span<Value> values) override;
   Status write(std::span<const BlockWrite> writes) override;
   Status remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) override;
+  Result<BlockPage> list(const BlockId& first, const BlockId& end, size_t blocks_max) override;
+  Result<bool> remove_all(KeyspaceId keyspace, size_t blocks_max) override;
 
  private:
+  Result<std::vector<BlockId>> first_blocks(const BlockId& first, const BlockId& end,
+                                            size_t blocks_max);
+  Status remove_object(ByteView object);
+
   ObjectStore& store_;
 };
 

@@ -105,6 +105,23 @@ struct BlockWrite {
   ByteView bytes;  // offset + size at most block_bytes_max
 };
 
+struct StoredBlock {
+  BlockId block;
+  size_t bytes;
+  bool operator==(const StoredBlock&) const = default;
+};
+
+struct BlockPage {
+  std::vector<StoredBlock> blocks = {};  // in the order of their ids
+  std::optional<BlockId> resume = {};    // where the next page begins; absent: there are no more
+};
+
+// What the blocks of a keyspace lie between, or of one data id: for list.
+inline BlockId blocks_begin(KeyspaceId keyspace) { return {keyspace, DataId{0}, 0}; }
+inline BlockId blocks_end(KeyspaceId keyspace) {
+  return {KeyspaceId{keyspace.value + 1}, DataId{0}, 0};
+}
+
 class BlockStore {
  public:
   virtual ~BlockStore() = default;
@@ -114,6 +131,14 @@ class BlockStore {
   virtual Status write(std::span<const BlockWrite> writes) = 0;
   // Removes the blocks [first, end) of one data id.
   virtual Status remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) = 0;
+  // The first so many blocks of [first, end) that are stored, of any keyspaces; each as it is at
+  // some time in the call. May cost as much as reading them.
+  // REQUIRES: blocks_max > 0
+  virtual Result<BlockPage> list(const BlockId& first, const BlockId& end, size_t blocks_max) = 0;
+  // Removes blocks of a keyspace that nobody uses any more: so many of them, or all where that
+  // costs less. False: some are left. No crash keeps the removal and loses a commit before.
+  // REQUIRES: blocks_max > 0
+  virtual Result<bool> remove_all(KeyspaceId keyspace, size_t blocks_max) = 0;
 };
 
 class Engine {
@@ -154,8 +179,9 @@ class Engine {
 
   virtual BlockStore& blocks() = 0;
 
-  // A hint: what was removed in [begin, end) may leave the disk now. May take long; changes nothing
-  // that anyone reads. Returns early, and not with an error for it, after *canceled became true.
+  // A hint: what was removed in [begin, end) may leave the disk now, also blocks, by the keys that
+  // FsBlockKey gives them. May take long; changes nothing that anyone reads. Returns early, and not
+  // with an error for it, after *canceled became true.
   virtual Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
     (void)begin;
     (void)end;

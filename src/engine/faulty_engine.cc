@@ -231,4 +231,15 @@ Status FaultyEngine::Blocks::remove(KeyspaceId keyspace, DataId data, uint64_t f
   return engine_.inner_->blocks().remove(keyspace, data, first, end);
 }
 
+Result<BlockPage> FaultyEngine::Blocks::list(const BlockId& first, const BlockId& end,
+                                             size_t blocks_max) {
+  TRY(engine_.block_fault(false));
+  return engine_.inner_->blocks().list(first, end, blocks_max);
+}
+
+Result<bool> FaultyEngine::Blocks::remove_all(KeyspaceId keyspace, size_t blocks_max) {
+  TRY(engine_.block_fault(true));
+  return engine_.inner_->blocks().remove_all(keyspace, blocks_max);
+}
+
 }  // namespace trellis

@@ -38,7 +38,7 @@ struct FaultyOptions {
   uint64_t conflict_one_in = 0;      // only of commits with expectations: others cannot conflict
   uint64_t maybe_one_in = 0;         // half of them applied
   uint64_t fail_durable_one_in = 0;  // wait_durable
-  uint64_t fail_block_one_in = 0;    // read, write and remove of blocks
+  uint64_t fail_block_one_in = 0;    // calls of the block store
   uint64_t delay_one_in = 0;         // a pause before the call
   uint64_t delay_us_max = 100;
   // A disk may fail in the middle of a page: half of the scans that fail do so after their visits.
@@ -95,6 +95,8 @@ class FaultyEngine final : public Engine {
     Status read(std::span<const BlockId> blocks, std::span<Value> values) override;
     Status write(std::span<const BlockWrite> writes) override;
     Status remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) override;
+    Result<BlockPage> list(const BlockId& first, const BlockId& end, size_t blocks_max) override;
+    Result<bool> remove_all(KeyspaceId keyspace, size_t blocks_max) override;
 
    private:
     FaultyEngine& engine_;

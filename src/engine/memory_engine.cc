@@ -130,6 +130,13 @@ void MemoryStore::set_block(const BlockId& block, Stored value, Undo& undo) {
   stored = std::move(value);
 }
 
+void MemoryStore::remove_blocks(Blocks::iterator from, Blocks::iterator to) {
+  Undo undo{.sequence = ++sequence_, .entries = {}, .blocks = {}};
+  if (crashable_) undo.blocks.assign(from, to);
+  blocks_.erase(from, to);
+  remember(std::move(undo));
+}
+
 void MemoryStore::remember(Undo undo) {
   if (crashable_) undurable_.push_back(std::move(undo));
 }
@@ -196,11 +203,39 @@ Status MemoryBlocks::remove(KeyspaceId keyspace, DataId data, uint64_t first, ui
   TRY(store_.check_open(generation_));
   const auto from = store_.blocks_.lower_bound(BlockId{keyspace, data, first});
   const auto to = store_.blocks_.lower_bound(BlockId{keyspace, data, end});
-  MemoryStore::Undo undo{.sequence = ++store_.sequence_, .entries = {}, .blocks = {}};
-  if (store_.crashable_) undo.blocks.assign(from, to);
-  store_.blocks_.erase(from, to);
-  store_.remember(std::move(undo));
+  store_.remove_blocks(from, to);
   return {};
+}
+
+Result<BlockPage> MemoryBlocks::list(const BlockId& first, const BlockId& end, size_t blocks_max) {
+  ASSERT(blocks_max > 0);
+  TRY(check_block_keyspace(first.keyspace));
+  std::shared_lock lock(store_.mutex_);
+  TRY(store_.check_open(generation_));
+  BlockPage page;
+  for (auto at = store_.blocks_.lower_bound(first); at != store_.blocks_.end(); ++at) {
+    if (at->first >= end) break;
+    if (page.blocks.size() == blocks_max) {
+      page.resume = at->first;
+      break;
+    }
+    page.blocks.push_back({at->first, at->second->size()});
+  }
+  return page;
+}
+
+Result<bool> MemoryBlocks::remove_all(KeyspaceId keyspace, size_t blocks_max) {
+  ASSERT(blocks_max > 0);
+  TRY(check_block_keyspace(keyspace));
+  std::unique_lock lock(store_.mutex_);
+  TRY(store_.check_open(generation_));
+  const auto from = store_.blocks_.lower_bound(blocks_begin(keyspace));
+  const auto end = store_.blocks_.lower_bound(blocks_end(keyspace));
+  auto to = from;
+  while (to != end && blocks_max-- > 0) ++to;
+  const bool is_all = to == end;
+  store_.remove_blocks(from, to);
+  return is_all;
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ class MemoryStore {
   void add(ByteView key, int64_t delta, Undo& undo);
   void write_block(const BlockWrite& write);
   void set_block(const BlockId& block, Stored value, Undo& undo);
+  void remove_blocks(Blocks::iterator from, Blocks::iterator to);
   void remember(Undo undo);
   void revert(Undo& undo);
   Entries::const_iterator end_of(ByteView end) const;
@@ -86,6 +87,8 @@ class MemoryBlocks final : public BlockStore {
   Status read(std::span<const BlockId> blocks, std::span<Value> values) override;
   Status write(std::span<const BlockWrite> writes) override;
   Status remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) override;
+  Result<BlockPage> list(const BlockId& first, const BlockId& end, size_t blocks_max) override;
+  Result<bool> remove_all(KeyspaceId keyspace, size_t blocks_max) override;
 
  private:
   MemoryStore& store_;

@@ -97,12 +97,14 @@ std::optional<FileExtent> BlockMap::at(uint64_t block) const {
 
 std::vector<FileExtent> BlockMap::mapped(uint64_t begin, uint64_t end) const {
   std::vector<FileExtent> found;
+  if (begin >= end) return found;
   for (auto extent = first_at(begin); extent != now_.end() && extent->first < end; ++extent)
     found.push_back(extent->second.clipped(begin, end));
   return found;
 }
 
 void BlockMap::unmap(uint64_t begin, uint64_t end, ExtentVisitor was) {
+  if (begin >= end) return;
   changed_ = true;
   auto at = now_.find(first_at(begin) == now_.end() ? UINT64_MAX : first_at(begin)->first);
   while (at != now_.end() && at->first < end) {

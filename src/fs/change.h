@@ -118,8 +118,6 @@ class FsChange {
   KeyspaceId keyspace() const { return keyspace_; }
   bool latched() const { return fs_.tenant().map().latched(); }
   Engine& engine() { return fs_.tenant().map().engine; }
-  // Whether the plan has it to itself.
-  bool holds(ByteView key) const { return plan_.scope_.allows_write(key); }
   // Of inodes and data. REQUIRES: no latches; they would be waited for.
   Result<uint64_t> take_id() { return fs_.take_id(); }
 
@@ -153,6 +151,8 @@ class FsChange {
   // alone.
   bool is_below(InodeId directory, InodeId above) const;
 
+  // Whether nobody has files open but those whom this process knows of.
+  bool knows_holders() const { return latched() && !fs_.has_strangers_; }
   // Whether the plan has the key alone: for what may have changed since.
   bool has_planned(ByteView key) const { return plan_.scope_.allows_write(key); }
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t copied_bytes_max = uint64_t{1} << 20;
 
-// Blocks of its own that an inode shares with itself or others are nobody's own any more.
+// That it maps of data that is not its own, as is stored.
 Result<uint64_t> shared_blocks(FsChange& change, InodeId inode) {
   uint64_t blocks = 0;
   Status bad;
@@ -33,8 +33,10 @@ Result<uint64_t> shared_blocks(FsChange& change, InodeId inode) {
 
 }  // namespace
 
+// Its own blocks are nobody's own any more. Those that it is about to write have another data id.
 Status Content::give_data_away(DataId given) {
-  TRY_ASSIGN(const uint64_t shared, shared_blocks(change_, inode_));
+  TRY_ASSIGN(uint64_t shared, shared_blocks(change_, inode_));
+  for (const auto& [data, blocks] : uses_) shared += static_cast<uint64_t>(blocks);  // or fewer
   uses_[file_.data] += static_cast<int64_t>(file_.blocks - shared);
   file_.data = given;
   file_.next = 0;
@@ -46,8 +48,7 @@ Result<uint64_t> Content::share(uint64_t offset, Content& source, uint64_t sourc
   if (source.is_inline() || source_offset >= source.file_.size) return uint64_t{0};
   size = std::min(size, source.file_.size - source_offset);
   // A last block that is not whole is shared if it is the last of both.
-  const bool with_tail =
-      source_offset + size == source.file_.size && offset + size >= file_.size;
+  const bool with_tail = source_offset + size == source.file_.size && offset + size >= file_.size;
   uint64_t blocks = with_tail ? blocks_up_to(size) : block_of(size);
   const uint64_t from = block_of(source_offset);
   const uint64_t to = block_of(offset);
@@ -96,8 +97,7 @@ Result<uint64_t> FileSystem::share_piece(const Caller& caller, InodeId from, uin
     TRY_ASSIGN(const auto source, plan.inode(from));
     TRY_ASSIGN(const auto target, plan.inode(to));
     if (!source || !target) return fs_error::stale(source ? to : from);
-    TRY(plan_content(plan, from, source->inode, from_offset, from_offset + size,
-                     PlannedData::all));
+    TRY(plan_content(plan, from, source->inode, from_offset, from_offset + size, PlannedData::all));
     TRY(plan_content(plan, to, target->inode, to_offset, to_offset + size));
     return target->inode.links != 0 ? plan.charge(target->inode.home) : Status();
   };
@@ -123,8 +123,31 @@ Result<uint64_t> FileSystem::share_piece(const Caller& caller, InodeId from, uin
   return shared;
 }
 
+// As zeros that take no space, whatever its size.
+Result<uint64_t> FileSystem::copy_hole(const Caller& caller, InodeId to, uint64_t offset,
+                                       uint64_t size) {
+  const uint64_t end = offset + size;
+  TRY(fallocate(caller, to, {FallocateMode::Kind::punch_hole, true}, offset, size));
+  const auto extend = [&](Content& content) -> Status {
+    if (content.size() >= end) return {};
+    TRY(content.set_size(end));
+    return {};
+  };
+  TRY(change_content(caller, to, offset, end, true, extend));
+  return size;
+}
+
 Result<uint64_t> FileSystem::copy_piece(const Caller& caller, InodeId from, uint64_t from_offset,
                                         InodeId to, uint64_t to_offset, uint64_t size) {
+  const auto data = seek_data(caller, from, from_offset);
+  if (!data && data.error().reason != fs_error::no_such_offset().reason) return data.error();
+  uint64_t hole = data ? *data - from_offset : 0;
+  if (!data) {  // up to the end, which may have moved
+    TRY_ASSIGN(const auto seen, see_inode(tenant_->map().engine, keyspace(), from));
+    if (!seen || seen->inode.size <= from_offset) return uint64_t{0};
+    hole = seen->inode.size - from_offset;
+  }
+  if (hole >= block_bytes_max) return copy_hole(caller, to, to_offset, std::min(hole, size));
   Bytes bytes(std::min(size, copied_bytes_max), '\0');
   TRY_ASSIGN(const size_t found, read(caller, from, from_offset, bytes));
   TRY(write(caller, to, to_offset, ByteView(bytes).substr(0, found)));

@@ -214,21 +214,21 @@ Result<bool> Content::set_size(uint64_t size) {
   return cut == first;
 }
 
+// Blocks go when no extent is stored any more that maps them. Without latches that is decided only
+// by the commit, and left to a note.
 Result<bool> Content::drop() {
-  is_going_ = true;
   if (is_inline()) return true;
   TRY_ASSIGN(const uint64_t cut, map_.load(0, file_blocks_max, change_extents_max));
+  const bool was_empty = file_.blocks == 0;
   release(cut, file_blocks_max);
-  if (!change_.latched()) {  // where nothing holds the inode, nothing goes before that is decided
-    if (cut == 0) leave_blocks_note(file_.data, 0, UINT64_MAX, 0);
-    return cut == 0;
+  if (change_.latched()) {
+    std::erase_if(freed_, [](const FileExtent& extent) { return extent.first < unlatched_blocks; });
+    if (was_empty)
+      TRY(change_.engine().blocks().remove(change_.keyspace(), file_.data, 0, file_.next));
+    return was_empty;
   }
-  BlockStore& blocks = change_.engine().blocks();
-  for (const FileExtent& extent : freed_)
-    if (extent.first >= unlatched_blocks)
-      TRY(blocks.remove(change_.keyspace(), file_.data, extent.first,
-                        extent.first + extent.blocks));
-  if (cut == 0) TRY(blocks.remove(change_.keyspace(), file_.data, 0, file_.next));
+  freed_.clear();
+  if (cut == 0) leave_blocks_note(file_.data, 0, UINT64_MAX, 0);
   return cut == 0;
 }
 
@@ -268,7 +268,7 @@ Status Content::store_use(DataId data, int64_t difference) {
 
 Status Content::count_user(DataId data, int difference) {
   Bytes key = encode(FsSharedDataKey{change_.keyspace(), data});
-  if (!change_.holds(key)) return plan_outdated();
+  if (!change_.has_planned(key)) return plan_outdated();
   TRY_ASSIGN(const auto shared, change_.record(std::move(key)));
   FsSharedData users{0};
   if (shared.old.found()) {
@@ -322,7 +322,7 @@ Status Content::store() {
     if (blocks != 0) TRY(store_use(data, blocks));
   if (!writes_.empty()) TRY(change_.engine().blocks().write(writes_));
   map_.store();
-  if (!is_going_) leave_blocks();
+  leave_blocks();
   return {};
 }
 
@@ -435,47 +435,53 @@ Result<bool> drop_records(FsChange& change, InodeId inode) {
 
 }  // namespace
 
-Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
-  bool is_gone = false;
-  bool is_unnamed = false;
-  std::optional<SessionId> holder;
+// A session that has it open keeps it, and leaves another note when it closes it.
+Result<bool> FileSystem::leave_to_holder(const Garbage& note, InodeId inode, SessionId session) {
+  const Bytes held = encode(FsOpenUnlinkedKey{keyspace(), session, inode});
+  bool is_held = false;
   const auto plan = [&](FsPlan& plan) -> Status {
-    plan.hold(inode);
-    holder.reset();
-    TRY_ASSIGN(const auto seen, plan.inode(inode));
-    is_unnamed = seen && seen->inode.links == 0;
-    if (!is_unnamed) return {};
-    TRY_ASSIGN(holder, holder_of(plan.engine(), keyspace(), inode));
-    if (holder) plan.shared(encode(FsOpenUnlinkedKey{keyspace(), *holder, inode}));
-    return plan_content(plan, inode, seen->inode, 0, file_end_max);
+    plan.shared(held);
+    return {};
   };
   const auto run = [&](FsChange& change) -> Status {
-    is_gone = false;
+    TRY_ASSIGN(const auto found, change.record(held));
+    is_held = found.old.found();
+    if (is_held) change.view().forget_garbage(note.due_ms, note.target);
+    return {};
+  };
+  TRY(change(nullptr, plan, run));
+  return is_held;
+}
+
+Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
+  TRY_ASSIGN(const auto holder, holder_of(tenant_->map().engine, keyspace(), inode));
+  if (holder) return leave_to_holder(note, inode, *holder);
+  bool is_gone = false;
+  const auto plan = [&](FsPlan& plan) -> Status {
+    plan.hold(inode);
+    TRY_ASSIGN(const auto seen, plan.inode(inode));
+    return seen ? plan_content(plan, inode, seen->inode, 0, file_end_max) : Status();
+  };
+  const auto run = [&](FsChange& change) -> Status {
     TRY_ASSIGN(FsInode* const file, change.find_inode(inode));
-    bool stays = file == nullptr || file->links != 0;
-    if (!stays && !is_unnamed) return plan_outdated();
-    if (!stays && holder) {  // who leaves a note in turn
-      TRY_ASSIGN(const auto held, change.record(encode(FsOpenUnlinkedKey{keyspace(), *holder,
-                                                                         inode})));
-      if (!held.old.found()) return plan_outdated();
-      stays = true;
+    is_gone = true;
+    if (file != nullptr && file->links == 0) {
+      if (file->type == FileType::regular) {
+        FreshBlocks fresh;
+        Content content(change, inode, *file, fresh);
+        TRY_ASSIGN(is_gone, content.drop());
+        TRY(content.finish());
+      }
+      if (is_gone) {
+        TRY_ASSIGN(is_gone, drop_records(change, inode));
+      }
+      if (is_gone) change.remove_inode(inode);
     }
-    bool is_empty = true;
-    if (!stays && file->type == FileType::regular) {
-      FreshBlocks fresh;
-      Content content(change, inode, *file, fresh);
-      TRY_ASSIGN(is_empty, content.drop());
-      TRY(content.finish());
-    }
-    if (!stays && is_empty) {
-      TRY_ASSIGN(is_empty, drop_records(change, inode));
-      if (is_empty) change.remove_inode(inode);
-    }
-    is_gone = is_empty;
     if (is_gone) change.view().forget_garbage(note.due_ms, note.target);
     return {};
   };
   TRY(change(nullptr, plan, run));
+  if (!is_gone) TRY(change(nullptr, plan, run));  // most files go with the second
   return is_gone;
 }
 

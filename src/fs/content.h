@@ -114,15 +114,14 @@ class Content {
   BlockMap map_;
   const uint64_t size_before_;
   const uint64_t blocks_before_;
-  bool is_going_ = false;
   std::vector<BlockWrite> writes_;
   std::deque<Bytes> kept_;          // what writes_ refers to
   std::vector<FileExtent> freed_;   // of its own data
   std::map<DataId, int64_t> uses_;  // of shared data: blocks more or fewer
 };
 
-// What changing the content of [offset, end) needs, the inode and figures aside: data that it shares
-// there, and, if blocks are to be shared, its own. `seen` may be outdated.
+// What changing the content of [offset, end) needs, the inode and figures aside: data that it
+// shares there, and, if blocks are to be shared, its own. `seen` may be outdated.
 enum class PlannedData : uint8_t { shared, all };
 Status plan_content(FsPlan& plan, InodeId inode, const FsInode& seen, uint64_t offset, uint64_t end,
                     PlannedData data = PlannedData::shared);

@@ -236,8 +236,7 @@ Result<uint64_t> FileSystem::seek(const Caller& caller, InodeId inode, uint64_t 
     if (offset >= file.size) return fs_error::no_such_offset();
     result = for_data ? offset : file.size;
     if ((file.flags & fs_inline) != 0) return {};
-    TRY_ASSIGN(const auto found,
-               Seeker(view, keyspace(), inode).find(block_of(offset), for_data));
+    TRY_ASSIGN(const auto found, Seeker(view, keyspace(), inode).find(block_of(offset), for_data));
     if (found && *found < blocks_up_to(file.size))
       result = std::max(offset, *found * block_bytes_max);
     else if (for_data)

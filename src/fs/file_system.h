@@ -295,6 +295,7 @@ class FileSystem {
   Result<bool> collect_entries(InodeId tree);
   Result<bool> collect_blocks(const Garbage& note);                      // content.cc
   Result<bool> collect_inode(const Garbage& note, InodeId inode);        // content.cc
+  Result<bool> leave_to_holder(const Garbage& note, InodeId inode, SessionId session);
   Result<bool> collect_session(const Garbage& note, SessionId session);  // sessions.cc
   Result<bool> collect_trash_hour(const Garbage& note, InodeId hour);    // trash.cc
   void orphan_tree(FsChange& change, InodeId inode, FsInode& directory);
@@ -312,6 +313,7 @@ class FileSystem {
   Result<uint64_t> seek(const Caller& caller, InodeId inode, uint64_t offset, bool for_data);
   Result<uint64_t> share_piece(const Caller& caller, InodeId from, uint64_t from_offset, InodeId to,
                                uint64_t to_offset, uint64_t size);
+  Result<uint64_t> copy_hole(const Caller& caller, InodeId to, uint64_t offset, uint64_t size);
   Result<uint64_t> copy_piece(const Caller& caller, InodeId from, uint64_t from_offset, InodeId to,
                               uint64_t to_offset, uint64_t size);
   Status remove_unmapped(InodeId inode, const FreshBlocks& fresh, const Error& error);
@@ -360,6 +362,12 @@ class FileSystem {
   uint64_t next_id_ = 0;
   uint64_t ids_end_ = 0;
   std::atomic<uint32_t> era_{1};  // as of the ids that were taken last
+
+  // Sessions of earlier lives of this process, which open_files_ knows nothing of: there may be
+  // some, whose ids are below what was not given out then.
+  Status look_for_strangers();
+  uint64_t strangers_below_ = UINT64_MAX;  // set when it is opened
+  std::atomic<bool> has_strangers_{true};
 
   // As of the tree's version that was known last. It is seen before the tree is held, perhaps in the
   // middle of a move; a change that then finds another version is planned anew.

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "fs/file_system.h"
+#include "fs/files.h"
 #include "tenant/collector.h"
 #include "tenant/keyspaces.h"
 
@@ -19,6 +20,8 @@ class FileSystems final : public GarbageOwner {
       : keyspaces_(keyspaces), options_(options) {}
 
   Result<std::shared_ptr<FileSystem>> of(const std::shared_ptr<Tenant>& tenant);
+  // By path, with one session for all who ask.
+  Result<std::shared_ptr<Files>> files_of(const std::shared_ptr<Tenant>& tenant);
 
   Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override;
 
@@ -26,7 +29,12 @@ class FileSystems final : public GarbageOwner {
   Keyspaces& keyspaces_;
   const FileSystemOptions options_;
   std::mutex mutex_;
-  std::unordered_map<KeyspaceId, std::shared_ptr<FileSystem>> opened_;
+  struct Opened {
+    std::shared_ptr<FileSystem> fs;
+    std::shared_ptr<Files> files;
+  };
+  Result<Opened> find(const std::shared_ptr<Tenant>& tenant);
+  std::unordered_map<KeyspaceId, Opened> opened_;
 };
 
 }  // namespace trellis

@@ -47,6 +47,7 @@ class LockWaits {
     waiting_.erase(waiting);
     return true;
   }
+
  private:
   bool leads_to(Owner from, Owner to) const {
     std::set<Owner> seen;

@@ -160,8 +160,8 @@ Result<std::optional<FsLock>> FileSystem::try_lock(InodeId inode, LockKind kind,
     if (!open_files_.is_open(wanted.session, inode)) return fs_error::not_open(inode);
     TRY_ASSIGN(StoredLocks locks, read_locks(view, keyspace(), inode, key_word_of(kind)));
     for (const SessionId session : gone) {
-      TRY_ASSIGN(const bool is_over, bury_session(view, keyspace(), session,
-                                                  tenant_->map().clock.unix_ms(), false));
+      TRY_ASSIGN(const bool is_over,
+                 bury_session(view, keyspace(), session, tenant_->map().clock.unix_ms(), false));
       if (is_over) locks.list.drop(session);
     }
     if (const FsLock* const found = locks.list.conflict(wanted); found != nullptr) {

@@ -27,17 +27,17 @@ TEST(LockList, SplitsJoinsAndChangesRanges) {
   LockList list;
   list.set(lock_of(1, 1, 10, 29, exclusive));
   list.set(lock_of(1, 1, 15, 19, shared));  // in the middle: three
-  EXPECT_EQ(list.locks(), (std::vector{lock_of(1, 1, 10, 14, exclusive),
-                                       lock_of(1, 1, 15, 19, shared),
-                                       lock_of(1, 1, 20, 29, exclusive)}));
+  EXPECT_EQ(list.locks(),
+            (std::vector{lock_of(1, 1, 10, 14, exclusive), lock_of(1, 1, 15, 19, shared),
+                         lock_of(1, 1, 20, 29, exclusive)}));
   list.set(lock_of(1, 1, 15, 19, exclusive));  // one again
   EXPECT_EQ(list.locks(), (std::vector{lock_of(1, 1, 10, 29, exclusive)}));
   list.clear(lock_of(1, 1, 0, 9, shared));
   list.clear(lock_of(1, 2, 10, 29, shared));
   EXPECT_EQ(list.locks().size(), 1u) << "neither beside it nor of another owner";
   list.clear(lock_of(1, 1, 12, 12, shared));
-  EXPECT_EQ(list.locks(), (std::vector{lock_of(1, 1, 10, 11, exclusive),
-                                       lock_of(1, 1, 13, 29, exclusive)}));
+  EXPECT_EQ(list.locks(),
+            (std::vector{lock_of(1, 1, 10, 11, exclusive), lock_of(1, 1, 13, 29, exclusive)}));
   list.clear(lock_of(1, 1, 0, UINT64_MAX, shared));
   EXPECT_TRUE(list.locks().empty());
 }
@@ -201,9 +201,9 @@ TEST_P(LocksTest, ConflictsAreRefusedByName) {
   const Status refused = lock(1, 7, 50, 50, shared);
   EXPECT_EQ(reason(refused), "would_block");
   EXPECT_EQ(refused.error().code, Code::busy);
-  EXPECT_NE(refused.error().message.find(
-                "process 7 of session " + std::to_string(sessions_[0].value)),
-            std::string::npos)
+  EXPECT_NE(
+      refused.error().message.find("process 7 of session " + std::to_string(sessions_[0].value)),
+      std::string::npos)
       << refused.error().message;
   EXPECT_EQ(reason(lock(0, 8, 50, 50, shared)), "would_block") << "owners of one session, too";
   EXPECT_OK(lock(0, 7, 50, 50, shared));
@@ -230,8 +230,8 @@ TEST_P(LocksTest, KindsSeeNothingOfEachOther) {
   ASSERT_OK(flock(0, 1, shared));
   ASSERT_OK(flock(1, 1, shared));
   EXPECT_EQ(stored(0).size(), 2u);
-  ASSERT_OK(fs_->unlock(reader, file_, LockKind::flock,
-                        lock_of(sessions_[0].value, 1, 5, 5, shared)));
+  ASSERT_OK(
+      fs_->unlock(reader, file_, LockKind::flock, lock_of(sessions_[0].value, 1, 5, 5, shared)));
   EXPECT_EQ(stored(0).size(), 1u) << "all of it";
   check();
 }
@@ -296,19 +296,37 @@ TEST_P(LocksTest, AfterACrashTheyStayUntilTheSessionIsOver) {
   check();
 }
 
+TEST_P(LocksTest, OfACrashedProcessKeepTheFileToo) {
+  ASSERT_OK(lock(0, 1, 0, 9, exclusive));
+  open_files_anew();
+  ASSERT_OK(fs_->unlink(writer, root_inode, "f"));
+  collect_all();
+  EXPECT_EQ(stored().size(), 1u);
+  EXPECT_EQ(stat(file_).links, 0u) << "its session may come back";
+  clock_.advance_ms(60'000);
+  collect_all();
+  EXPECT_TRUE(stored().empty());
+  EXPECT_EQ(fs_->stat(reader, file_).error().reason, "stale");
+  // From now on nobody holds what this process does not know of: a small file goes at once.
+  const InodeId next = make_file(root_inode, "next");
+  ASSERT_OK(fs_->unlink(writer, root_inode, "next"));
+  EXPECT_EQ(fs_->stat(reader, next).has_value(), GetParam() == Way::expecting);
+  check();
+}
+
 TEST_P(LocksTest, ThereAreNotTooMany) {
   LockList full;
   for (uint64_t i = 0; i < file_locks_max; i++)
     full.set(lock_of(sessions_[0].value, 1, 2 * i, 2 * i, shared));
   ASSERT_EQ(full.locks().size(), file_locks_max);
   const Bytes key = encode(FsLockKey{id_, file_, 1});
-  ASSERT_OK(tenant_->collect(Model::fs, Scope::in(id_).exclusive(key),
-                             [&](CountedView& view) -> Status {
-                               Value old;
-                               TRY(view.get(key, old));
-                               view.put(key, full.encode(), old);
-                               return {};
-                             }));
+  ASSERT_OK(
+      tenant_->collect(Model::fs, Scope::in(id_).exclusive(key), [&](CountedView& view) -> Status {
+        Value old;
+        TRY(view.get(key, old));
+        view.put(key, full.encode(), old);
+        return {};
+      }));
   EXPECT_EQ(reason(lock(1, 1, 0, 0, shared)), "too_many_locks");
   EXPECT_OK(lock(0, 1, 0, 2, shared));
   EXPECT_EQ(stored().size(), file_locks_max - 1);

@@ -25,8 +25,9 @@ PosixAcl named() { return *decode_acl(*from_hex(named_hex)); }
 TEST(PosixAcl, IsWhatTheKernelWrites) {
   const PosixAcl acl = named();
   const std::vector<AclEntry> expected{
-      {AclTag::owner, 6, acl_no_id}, {AclTag::user, 6, 1000},  {AclTag::owning_group, 4, acl_no_id},
-      {AclTag::group, 5, 100},       {AclTag::mask, 7, acl_no_id}, {AclTag::others, 0, acl_no_id}};
+      {AclTag::owner, 6, acl_no_id},        {AclTag::user, 6, 1000},
+      {AclTag::owning_group, 4, acl_no_id}, {AclTag::group, 5, 100},
+      {AclTag::mask, 7, acl_no_id},         {AclTag::others, 0, acl_no_id}};
   EXPECT_EQ(acl.entries, expected);
   EXPECT_EQ(to_hex(encode_acl(acl)), named_hex);
   EXPECT_EQ(acl.mode(), 0670);
@@ -64,7 +65,10 @@ TEST(PosixAcl, WhatHasNoEntriesIsNone) {
 
 TEST(PosixAcl, WrongOnesAreRefused) {
   const char* const wrong[] = {
-      "", "02", "01000000", "0200000001",
+      "",
+      "02",
+      "01000000",
+      "0200000001",
       "0200000001000700ffffffff",                                                  // too few
       "020000000100070000000000040007000000000021000700ffffffff",                  // no such tag
       "0200000001000f00ffffffff04000700ffffffff20000700ffffffff",                  // no such right
@@ -88,7 +92,8 @@ TEST(PosixAcl, AnyBytesAreAnAclOrAnError) {
   for (int round = 0; round < 20'000; round++) {
     Bytes bytes = *from_hex(named_hex);
     for (uint64_t changes = 1 + random.below(3); changes > 0; changes--)
-      bytes[random.below(bytes.size())] = static_cast<char>(random.below(random.below(2) ? 8 : 256));
+      bytes[random.below(bytes.size())] =
+          static_cast<char>(random.below(random.below(2) ? 8 : 256));
     const auto acl = decode_acl(bytes);
     if (!acl) continue;
     accepted++;

@@ -98,8 +98,9 @@ Status remove_name(FsChange& change, const OpenFiles& open_files, InodeId direct
 }
 
 void leave_inode(FsChange& change, InodeId inode, const FsInode& stored) {
-  // Where others may have it open (a shared engine), the collector looks for that.
-  if (change.latched() && is_one_record(stored)) return change.remove_inode(inode);
+  // Where others may hold it (a shared engine, sessions from before a crash), the collector looks
+  // for that.
+  if (change.knows_holders() && is_one_record(stored)) return change.remove_inode(inode);
   change.view().leave_garbage(change.now_ms(), fs_note(FsNote::inode, inode.value),
                               stored.blocks * block_bytes_max);
 }

@@ -24,8 +24,7 @@ Bytes held_key(KeyspaceId keyspace, SessionId session, InodeId inode) {
 Result<FsSession> decode_session(SessionId session, const Value& stored) {
   auto decoded = decode<FsSession>(stored.bytes());
   if (!decoded)
-    return fs_error::corrupt(
-        fmt::format("session {}: {}", session.value, decoded.error().message));
+    return fs_error::corrupt(fmt::format("session {}: {}", session.value, decoded.error().message));
   return *decoded;
 }
 
@@ -139,17 +138,21 @@ Result<SessionId> FileSystem::begin_session(const Caller& caller, std::string_vi
 // Its note stays where it is: the collector moves it when it comes to it.
 Status FileSystem::renew_session(const Caller& caller, SessionId session) {
   const Bytes key = session_key(keyspace(), session);
-  return keep_books(
-      caller, Scope::in(keyspace()).exclusive(key), [&](CountedView& view) -> Status {
-        const uint64_t now_ms = tenant_->map().clock.unix_ms();
-        TRY(check_session(view, keyspace(), session, now_ms));
-        Value stored;
-        TRY(view.get(key, stored));
-        TRY_ASSIGN(FsSession found, decode_session(session, stored));
-        found.expires_ms = now_ms + options_.session_ms;
-        view.put(key, encode(found), stored);
-        return {};
-      });
+  const auto run = [&](CountedView& view) -> Status {
+    const uint64_t now_ms = tenant_->map().clock.unix_ms();
+    TRY(check_session(view, keyspace(), session, now_ms));
+    Value stored;
+    TRY(view.get(key, stored));
+    TRY_ASSIGN(FsSession found, decode_session(session, stored));
+    found.expires_ms = now_ms + options_.session_ms;
+    view.put(key, encode(found), stored);
+    return {};
+  };
+  const Status renewed = keep_books(caller, Scope::in(keyspace()).exclusive(key), run);
+  // Another process may have ended it.
+  if (!renewed && renewed.error().reason == fs_error::session_gone(session).reason)
+    open_files_.forget(session);
+  return renewed;
 }
 
 Status FileSystem::end_session(const Caller& caller, SessionId session) {
@@ -168,8 +171,7 @@ Status FileSystem::end_session(const Caller& caller, SessionId session) {
 
 Result<bool> FileSystem::mark_over(SessionId session, bool must_end) {
   bool over = false;
-  TRY(tenant_->collect(Model::fs,
-                       Scope::in(keyspace()).exclusive(session_key(keyspace(), session)),
+  TRY(tenant_->collect(Model::fs, Scope::in(keyspace()).exclusive(session_key(keyspace(), session)),
                        [&](CountedView& view) -> Status {
                          TRY_ASSIGN(over, bury_session(view, keyspace(), session,
                                                        tenant_->map().clock.unix_ms(), must_end));
@@ -268,7 +270,21 @@ Result<bool> FileSystem::collect_session(const Garbage& note, SessionId session)
     return {};
   };
   TRY(tenant_->collect(Model::fs, Scope::in(keyspace()).exclusive(key), run));
+  if (gone && has_strangers_) TRY(look_for_strangers());
   return gone;
+}
+
+Status FileSystem::look_for_strangers() {
+  const Bytes begin = session_key(keyspace(), SessionId{0});
+  const Bytes end = session_key(keyspace(), SessionId{strangers_below_});
+  bool found = false;
+  TRY(tenant_->map().engine.scan({.begin = begin, .end = end, .entries_max = 1},
+                                 [&](ByteView, ByteView) {
+                                   found = true;
+                                   return Visit::stop;
+                                 }));
+  has_strangers_ = found;
+  return {};
 }
 
 // --- open files ---

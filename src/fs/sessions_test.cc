@@ -48,11 +48,11 @@ class SessionsTest : public FsFixture {
   size_t held_files() {
     const Bytes prefix = encode(FsSessionKey{id_, SessionId{0}}).substr(0, 6);
     size_t held = 0;
-    EXPECT_OK(memory_.scan({.begin = prefix, .end = prefix_end(prefix)},
-                           [&](ByteView key, ByteView) {
-                             held += decode<FsOpenUnlinkedKey>(key).has_value() ? 1 : 0;
-                             return Visit::go_on;
-                           }));
+    EXPECT_OK(
+        memory_.scan({.begin = prefix, .end = prefix_end(prefix)}, [&](ByteView key, ByteView) {
+          held += decode<FsOpenUnlinkedKey>(key).has_value() ? 1 : 0;
+          return Visit::go_on;
+        }));
     return held;
   }
 };
@@ -283,12 +283,10 @@ TEST_P(SessionsTest, AdoptionKeepsItsConditions) {
   check();
   EXPECT_EQ(adopt("there", {.version_expected = version}), "adopted");
   EXPECT_EQ(fs_->lookup(reader, root_inode, "there")->inode, made->inode);
-  EXPECT_EQ(fs_->make_unnamed(writer, session, root_inode, {.type = FileType::directory})
-                .error()
-                .reason,
-            "not_permitted");
-  EXPECT_EQ(fs_->make_unnamed(writer, SessionId{9}, root_inode, {}).error().reason,
-            "session_gone");
+  EXPECT_EQ(
+      fs_->make_unnamed(writer, session, root_inode, {.type = FileType::directory}).error().reason,
+      "not_permitted");
+  EXPECT_EQ(fs_->make_unnamed(writer, SessionId{9}, root_inode, {}).error().reason, "session_gone");
   check();
 }
 
@@ -356,6 +354,84 @@ TEST_P(SessionsTest, EndAndUnlinkDoNotMissEachOther) {
   check();
 }
 
+// Two processes that share a map, which know of each other only what is stored.
+class TwoProcessesTest : public SessionsTest {
+ protected:
+  void SetUp() override {
+    SessionsTest::SetUp();
+    auto keyspaces = Keyspaces::open(other_map_, {});
+    ASSERT_OK(keyspaces);
+    other_keyspaces_ = std::move(*keyspaces);
+    auto tenant = other_keyspaces_->tenant(id_);
+    ASSERT_OK(tenant);
+    auto opened = FileSystem::open(*tenant);
+    ASSERT_OK(opened);
+    other_ = *opened;
+  }
+
+  Transactor other_transactor_{memory_, clock_, transact_options_};
+  MapHandle other_map_{memory_, other_transactor_, clock_};
+  std::unique_ptr<Keyspaces> other_keyspaces_;
+  std::shared_ptr<FileSystem> other_;
+};
+
+TEST_P(TwoProcessesTest, WhatOneHasOpenStaysThoughTheOtherRemovesIt) {
+  const SessionId session = begin();
+  const InodeId file = make_file(root_inode, "f", "content");
+  ASSERT_OK(fs_->open_file(reader, session, file));
+  ASSERT_OK(other_->unlink(writer, root_inode, "f"));
+  collect_all();
+  EXPECT_EQ(stat(file).size, 7u);
+  const auto session_there = other_->begin_session(reader, "there");
+  ASSERT_OK(session_there);
+  EXPECT_EQ(other_->open_file(reader, *session_there, file).error().reason, "stale");
+  ASSERT_OK(fs_->close_file(reader, session, file));
+  collect_all();
+  EXPECT_FALSE(exists(file));
+  tenant_->doubt_figures();
+  check();
+}
+
+TEST_P(TwoProcessesTest, OpenAndUnlinkDoNotMissEachOther) {
+  const int rounds = static_cast<int>(test_rounds(100));
+  for (int round = 0; round < rounds; round++) {
+    const InodeId file = make_file(root_inode, "f", "content");
+    const SessionId session = begin();
+    Status opened;
+    std::thread opens([&] { opened = fs_->open_file(reader, session, file); });
+    EXPECT_OK(other_->unlink(writer, root_inode, "f"));
+    opens.join();
+    collect_all();
+    ASSERT_EQ(exists(file), opened.has_value()) << round;
+    ASSERT_OK(other_->end_session(reader, session));
+    collect_all();
+    ASSERT_FALSE(exists(file)) << round;
+    ASSERT_EQ(held_files(), 0u) << round;
+  }
+  check();
+}
+
+TEST_P(TwoProcessesTest, LocksHoldForBoth) {
+  const InodeId file = make_file(root_inode, "f");
+  const SessionId here = begin();
+  const SessionId there = *other_->begin_session(reader, "there");
+  ASSERT_OK(fs_->open_file(reader, here, file));
+  ASSERT_OK(other_->open_file(reader, there, file));
+  const auto lock_of = [](SessionId session) {
+    return FsLock{session, 1, 0, 9, 1, FileLockType::exclusive};
+  };
+  constexpr auto posix = FileSystem::LockKind::posix;
+  ASSERT_OK(fs_->lock(reader, file, posix, lock_of(here)));
+  EXPECT_EQ(other_->lock(reader, file, posix, lock_of(there)).error().reason, "would_block");
+  Status waited;
+  std::thread waits([&] { waited = other_->lock(reader, file, posix, lock_of(there), 600'000); });
+  ASSERT_OK(fs_->unlock(reader, file, posix, lock_of(here)));
+  waits.join();
+  EXPECT_OK(waited);
+  EXPECT_EQ(fs_->lock(reader, file, posix, lock_of(here)).error().reason, "would_block");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, TwoProcessesTest, testing::Values(Way::expecting), way_name);
 INSTANTIATE_TEST_SUITE_P(Ways, SessionsTest, testing::Values(Way::latched, Way::expecting),
                          way_name);
 

@@ -100,16 +100,16 @@ Result<uint64_t> FileSystem::trash_ms(const Caller& caller) {
 Status FileSystem::set_trash_ms(const Caller& caller, uint64_t ms) {
   if (ms > trash_ms_max) return fs_error::invalid("the trash keeps things for up to 100 years");
   const Bytes key = encode(FsSuperblockKey{keyspace()});
-  return tenant_->write(
-      caller, Model::fs, Scope::in(keyspace()).exclusive(key), [&](CountedView& view) -> Status {
-        Value stored;
-        TRY(view.get(key, stored));
-        if (!stored.found()) return fs_error::corrupt("the superblock is lost");
-        TRY_ASSIGN(FsSuperblock found, decode<FsSuperblock>(stored.bytes()));
-        found.trash_ms = ms;
-        view.put(key, encode(found), stored);
-        return {};
-      });
+  return tenant_->write(caller, Model::fs, Scope::in(keyspace()).exclusive(key),
+                        [&](CountedView& view) -> Status {
+                          Value stored;
+                          TRY(view.get(key, stored));
+                          if (!stored.found()) return fs_error::corrupt("the superblock is lost");
+                          TRY_ASSIGN(FsSuperblock found, decode<FsSuperblock>(stored.bytes()));
+                          found.trash_ms = ms;
+                          view.put(key, encode(found), stored);
+                          return {};
+                        });
 }
 
 Result<InodeId> FileSystem::make_trash_hour(const Caller& caller, uint64_t trash_ms) {
@@ -137,10 +137,8 @@ Result<InodeId> FileSystem::make_trash_hour(const Caller& caller, uint64_t trash
     change.make_inode(directory, made);
     TRY(change.put_entry(trash_inode, name, {directory, made.type, made.generation}));
     change.view().leave_garbage(hour_end_ms(hour) + trash_ms, hour_note(directory, hour), 0);
-    return change.count(trash_inode, {.inodes = 1,
-                                      .entries = 1,
-                                      .directories = 1,
-                                      .changed_ns = change.now_ns()});
+    return change.count(
+        trash_inode, {.inodes = 1, .entries = 1, .directories = 1, .changed_ns = change.now_ns()});
   };
   TRY(change(&caller, plan, run));
   return directory;
@@ -160,8 +158,7 @@ Status FileSystem::move_to_trash(const Caller& caller, InodeId directory, ByteVi
     if (!entry) return fs_error::no_entry(name);
     TRY_ASSIGN(const InodeId hour, make_trash_hour(caller, found.trash_ms));
     const Bytes to_name = trash_name({directory, entry->inode, name});
-    const Status moved =
-        rename(caller, directory, name, hour, to_name, RenameMode::no_replace);
+    const Status moved = rename(caller, directory, name, hour, to_name, RenameMode::no_replace);
     if (moved) return {};
     // The same name of the same file was removed before: it is there already.
     if (moved.error().reason == "exists") return unlink(caller, directory, name);
@@ -195,17 +192,16 @@ Result<DirectoryPage> FileSystem::list_trash(const Caller& caller, ByteView afte
       from.clear();
     }
     is_new_hour = true;
-    TRY_ASSIGN(const auto directory, see_entry(tenant_->map().engine, keyspace(), trash_inode,
-                                               hour));
+    TRY_ASSIGN(const auto directory,
+               see_entry(tenant_->map().engine, keyspace(), trash_inode, hour));
     if (!directory) continue;  // emptied meanwhile
     Bytes last;
     bool stopped = false;
     const auto visit_entry = [&](const DirectoryEntry& entry) {
       last = Bytes(entry.name);
       page.entries++;
-      const TrashName parsed =
-          parse_trash_name(entry.name).value_or(TrashName{InodeId{0}, entry.entry.inode,
-                                                          entry.name});
+      const TrashName parsed = parse_trash_name(entry.name)
+                                   .value_or(TrashName{InodeId{0}, entry.entry.inode, entry.name});
       stopped = visit({hour, entry.name, parsed.parent, parsed.name, entry.entry}) == Visit::stop;
       return stopped || page.entries == entries_max ? Visit::stop : Visit::go_on;
     };

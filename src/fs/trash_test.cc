@@ -28,8 +28,8 @@ TEST(TrashNames, NameWhereThingsWere) {
   const Bytes longest = trash_name({InodeId{UINT64_MAX}, InodeId{UINT64_MAX}, Bytes(255, 'n')});
   EXPECT_EQ(longest.size(), 255u);
   EXPECT_EQ(parse_trash_name(longest)->name, Bytes(213, 'n'));
-  for (const char* wrong : {"", "1", "1-", "1-2", "1-2-", "a-2-n", "1-b-n", "-1-2-n",
-                            "99999999999999999999-1-n"})
+  for (const char* wrong :
+       {"", "1", "1-", "1-2", "1-2-", "a-2-n", "1-b-n", "-1-2-n", "99999999999999999999-1-n"})
     EXPECT_FALSE(parse_trash_name(wrong).has_value()) << wrong;
 }
 
@@ -46,15 +46,13 @@ class TrashTest : public FsFixture {
     std::optional<Bytes> after = Bytes();
     while (after) {
       size_t visited = 0;
-      auto page = fs_->list_trash(reader, *after, page_max,
-                                  [&](const FileSystem::TrashEntry& entry) {
-                                    visited++;
-                                    items.push_back({Bytes(entry.hour) + "/" +
-                                                         Bytes(entry.stored_name),
-                                                     entry.parent, std::string(entry.name),
-                                                     entry.entry.inode});
-                                    return Visit::go_on;
-                                  });
+      auto page =
+          fs_->list_trash(reader, *after, page_max, [&](const FileSystem::TrashEntry& entry) {
+            visited++;
+            items.push_back({Bytes(entry.hour) + "/" + Bytes(entry.stored_name), entry.parent,
+                             std::string(entry.name), entry.entry.inode});
+            return Visit::go_on;
+          });
       EXPECT_OK(page);
       if (!page) break;
       EXPECT_EQ(page->entries, visited);
@@ -95,8 +93,8 @@ TEST_P(TrashTest, WhatIsRemovedCanBeRestored) {
   EXPECT_EQ(restored->parent, directory);
   make_file(directory, "tree");
   EXPECT_EQ(fs_->restore(writer, items[1].item).error().reason, "exists");
-  const auto elsewhere = fs_->restore(writer, items[1].item,
-                                      FileSystem::RestoreTo{root_inode, "saved"});
+  const auto elsewhere =
+      fs_->restore(writer, items[1].item, FileSystem::RestoreTo{root_inode, "saved"});
   ASSERT_OK(elsewhere);
   EXPECT_EQ(elsewhere->inode, tree);
   EXPECT_EQ(fs_->lookup(reader, tree, "below")->inode, below);
@@ -127,8 +125,7 @@ TEST_P(TrashTest, WithoutItsDirectoryItIsRestoredElsewhere) {
 TEST_P(TrashTest, ItsTimeIsOverAtTheEndOfTheHourAndTheTimeItIsKept) {
   const InodeId file = make_file(root_inode, "f", "content");
   ASSERT_OK(fs_->move_to_trash(writer, root_inode, "f"));
-  const uint64_t due_ms =
-      (start_ms / trash_hour_ms + 1) * trash_hour_ms + *fs_->trash_ms(reader);
+  const uint64_t due_ms = (start_ms / trash_hour_ms + 1) * trash_hour_ms + *fs_->trash_ms(reader);
   clock_.jump_to_ms(due_ms - 1);
   collect_all();
   EXPECT_TRUE(exists(file));

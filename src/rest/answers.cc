@@ -52,6 +52,18 @@ constexpr ReasonStatus reason_statuses[] = {
     {"backup_foreign", 422},
     {"backup_too_new", 422},
     {"repository_busy", 409},
+    {"is_a_directory", 409},
+    {"not_a_directory", 409},
+    {"not_empty", 409},
+    {"into_itself", 409},
+    {"is_same_file", 409},
+    {"parent_gone", 409},
+    {"range_not_satisfied", 416},
+    {"name_too_long", 422},
+    {"path_too_long", 422},
+    {"too_many_symlinks", 422},
+    {"headers_too_large", 431},
+    {"directory_quota_exceeded", 507},
 };
 
 struct PdName {
@@ -74,6 +86,8 @@ constexpr PdName pd_names[] = {
     {"illegal_state_change", "", ""},
     {"config_locked", "", ""},
     {"bad_id", "", ""},
+    {"bad_page_token", "", ""},
+    {"bad_state", "", ""},
     {"missing_member", "", ""},
     {"gc_safe_point_back", "PD:gc:ErrDecreasingGCSafePoint", ""},
     {"txn_safe_point_back", "PD:gc:ErrDecreasingTxnSafePoint", ""},

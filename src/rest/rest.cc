@@ -1,5 +1,8 @@
 #include "rest/rest.h"
 
+#include "base/no_wait.h"
+#include "net/would_wait.h"
+#include "rest/answers.h"
 #include "rest/routes.h"
 
 namespace trellis {
@@ -16,7 +19,9 @@ Route make_route(const RestContext& context, const RouteSpec& spec) {
   route.handle = [&context, handler = spec.handler,
                   pattern = spec.pattern](const HttpRequest& request) {
     Result<HttpResponse> response = handler(context, request);
-    return response ? std::move(*response) : failure_response(response.error(), pattern);
+    if (response) return std::move(*response);
+    if (response.error().reason == would_wait_reason) return empty_answer(would_wait_status);
+    return failure_response(response.error(), pattern);
   };
   return route;
 }
@@ -30,6 +35,8 @@ std::vector<Route> make_routes(const RestContext& context) {
   add_raw_key_routes(context, routes);
   add_raw_json_routes(context, routes);
   add_raw_stream_routes(context, routes);
+  add_file_routes(context, routes);
+  add_fs_routes(context, routes);
   add_range_routes(context, routes);
   add_backup_routes(context, routes);
   add_operator_routes(context, routes);

@@ -25,6 +25,7 @@
 namespace trellis {
 
 class EmbeddedRanges;
+class FileSystems;
 
 struct RestOptions {
   enum class Auth : uint8_t {
@@ -42,6 +43,7 @@ struct RestContext {
   Gc& gc;
   Collector& collector;
   Raw& raw;
+  FileSystems& files;
   Backups& backups;
   Registry& metrics;
   Clock& clock;

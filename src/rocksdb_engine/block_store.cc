@@ -1,6 +1,7 @@
 #include "rocksdb_engine/block_store.h"
 
 #include <fmt/format.h>
+#include <rocksdb/convenience.h>
 
 #include "base/assert.h"
 #include "base/limits.h"
@@ -23,6 +24,12 @@ constexpr size_t keys_kept_bytes = size_t{32} << 10;
 
 void append_key(Bytes& out, const BlockId& id) {
   append(out, FsBlockKey{id.keyspace, id.data, id.index});
+}
+
+Bytes key_of(const BlockId& id) {
+  // Behind the last keyspace there are no keys of that form.
+  if (id.keyspace.value > keyspace_id_max) return prefix_end("x");
+  return encode(FsBlockKey{id.keyspace, id.data, id.index});
 }
 
 std::string describe(const BlockId& id) {
@@ -112,6 +119,55 @@ Status RocksdbBlockStore::remove(KeyspaceId keyspace, DataId data, uint64_t firs
                       to_slice(encode(FsBlockKey{keyspace, data, end})));
   }
   return write_batch(batch);
+}
+
+Result<BlockPage> RocksdbBlockStore::list(const BlockId& first, const BlockId& end,
+                                          size_t blocks_max) {
+  ASSERT(blocks_max > 0);
+  TRY(check_block_keyspace(first.keyspace));
+  BlockPage page;
+  if (first >= end) return page;
+  const Bytes end_key = key_of(end);
+  const rocksdb::Slice upper_bound = to_slice(end_key);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &upper_bound;
+  options.fill_cache = false;  // a list of a large file would push everything else out
+  const std::unique_ptr<rocksdb::Iterator> at(db_.NewIterator(options, &family_));
+  for (at->Seek(to_slice(key_of(first))); at->Valid(); at->Next()) {
+    const auto key = decode<FsBlockKey>(to_view(at->key()));
+    if (!key) {
+      return Error{Code::corrupt, fmt::format("a block has the key {}: {}",
+                                              to_hex(to_view(at->key())), key.error().message)};
+    }
+    const BlockId id{key->keyspace, key->data, key->block};
+    if (page.blocks.size() == blocks_max) {
+      page.resume = id;
+      break;
+    }
+    const size_t stored_bytes = at->value().size();
+    page.blocks.push_back({id, stored_bytes - std::min(stored_bytes, block_header_bytes)});
+  }
+  if (!at->status().ok()) return read_error(at->status());
+  return page;
+}
+
+// All at once. Whole tables of them go without being read; that has no place in the order of
+// writes: it is durable at once, and an older write of a block may show again in a table that was
+// kept. So what was committed is made durable before it, and a range delete comes after it.
+Result<bool> RocksdbBlockStore::remove_all(KeyspaceId keyspace, size_t) {
+  TRY(check_block_keyspace(keyspace));
+  const Bytes begin = key_of(blocks_begin(keyspace));
+  const Bytes end = key_of(blocks_end(keyspace));
+  const rocksdb::Slice first = to_slice(begin);
+  const rocksdb::Slice last = to_slice(end);
+  TRY(wal_.wait_durable(wal_.last_ticket()));
+  const rocksdb::Status dropped =
+      rocksdb::DeleteFilesInRange(&db_, &family_, &first, &last, /*include_end=*/false);
+  if (!dropped.ok()) return write_error(dropped);
+  rocksdb::WriteBatch batch;
+  batch.DeleteRange(&family_, first, last);
+  TRY(write_batch(batch));
+  return true;
 }
 
 Status RocksdbBlockStore::write_batch(rocksdb::WriteBatch& batch) {

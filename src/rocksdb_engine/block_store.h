@@ -14,12 +14,14 @@ namespace trellis {
 class RocksdbBlockStore final : public BlockStore {
  public:
   RocksdbBlockStore(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ReadSampler& sampler,
-                    const WalSync& wal, const RoomWatch& room)
+                    WalSync& wal, const RoomWatch& room)
       : db_(db), family_(family), sampler_(sampler), wal_(wal), room_(room) {}
 
   Status read(std::span<const BlockId> blocks, std::span<Value> values) override;
   Status write(std::span<const BlockWrite> writes) override;
   Status remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) override;
+  Result<BlockPage> list(const BlockId& first, const BlockId& end, size_t blocks_max) override;
+  Result<bool> remove_all(KeyspaceId keyspace, size_t blocks_max) override;
 
  private:
   Status write_batch(rocksdb::WriteBatch& batch);
@@ -27,7 +29,7 @@ class RocksdbBlockStore final : public BlockStore {
   rocksdb::DB& db_;
   rocksdb::ColumnFamilyHandle& family_;
   ReadSampler& sampler_;
-  const WalSync& wal_;
+  WalSync& wal_;
   const RoomWatch& room_;
 };
 

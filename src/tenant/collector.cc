@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "codec/fs_keys.h"
 #include "codec/keyspace_keys.h"
 #include "codec/stored_message.h"
 #include "keyspace.pb.h"
@@ -67,6 +68,14 @@ Bytes encode_pace(const CollectorPace& pace) {
   message.set_bytes_per_second(pace.bytes_per_s);
   message.set_threads(pace.threads);
   return encode_message(message);
+}
+
+// For the log of administrative actions.
+std::string pace_text(const CollectorPace& pace) {
+  return fmt::format(
+      "{}, {}, threads {}", pace.paused ? "paused" : "running",
+      pace.bytes_per_s == 0 ? "no limit" : fmt::format("bytes per second {}", pace.bytes_per_s),
+      pace.threads);
 }
 
 // Runs jobs 0 to count - 1, so many at a time.
@@ -189,10 +198,23 @@ Result<CollectorPace> Collector::set_pace(const CollectorPacePatch& patch, const
   next.bytes_per_s = patch.bytes_per_s.value_or(next.bytes_per_s);
   next.threads = patch.threads.value_or(next.threads);
   const Bytes key = encode(KeyspaceCollectorKey{});
-  TRY(map_.transact_durably(Scope::system().exclusive(key), [&](View& view) {
+  const ChangeLog& changes = keyspaces_.changes();
+  Scope scope = Scope::system();
+  scope.exclusive(key);
+  ChangeLog::lock(scope);
+  const Status stored = map_.transact_durably(scope, [&](View& view) -> Status {
     view.put(key, encode_pace(next));
-    return Status();
-  }));
+    Change change{.actor = caller.name,
+                  .action = "collector",
+                  .keyspace = {},
+                  .name = {},
+                  .detail = pace_text(next),
+                  .after = std::nullopt};
+    TRY(changes.append(view, change));
+    return {};
+  });
+  if (stored || stored.error().code == Code::maybe) changes.announce();
+  TRY(stored);
   log_info("the pace of the collector was set", {{"by", caller.name},
                                                  {"paused", next.paused},
                                                  {"bytes_per_second", next.bytes_per_s},
@@ -204,6 +226,13 @@ Result<CollectorPace> Collector::set_pace(const CollectorPacePatch& patch, const
   }
   changed_.notify_all();
   return next;
+}
+
+Result<GcExplanation> Collector::explain(KeyspaceId keyspace) {
+  return gc_.explain(keyspace, [this](ByteView key) {
+    const std::lock_guard lock(passed_over_mutex_);
+    return passed_over_.contains(std::hash<ByteView>()(key));
+  });
 }
 
 std::optional<GarbageProgress> Collector::progress(KeyspaceId keyspace) const {
@@ -647,6 +676,12 @@ Status Collector::purge(const Entry& entry) {
   if (!state.barriers.empty())
     return hold_purge(entry, std::move(progress), state.barriers.front());
   progress.blocker.clear();
+  // Looked for at the start, and at the end once more: a writer may have been late.
+  const auto under_way = burials_.find(entry.keyspace);
+  if (under_way == burials_.end() || under_way->second.empty()) {
+    TRY_ASSIGN(const bool has_blocks, this->has_blocks(entry.keyspace));
+    if (has_blocks) return purge_blocks(entry, progress);
+  }
   return parts_of_burial(entry.keyspace, progress.cursor).empty()
              ? finish_purge(entry, std::move(progress))
              : purge_pages(entry, std::move(progress));
@@ -662,6 +697,27 @@ Status Collector::hold_purge(const Entry& entry, PurgeProgress progress, const B
     view.remove(entry.key);
     view.put(encode(KeyspaceDueKey{next_ms, entry.keyspace, DueJob::purge, {}}), due_entry_value);
   });
+}
+
+Result<bool> Collector::has_blocks(KeyspaceId keyspace) {
+  TRY_ASSIGN(const BlockPage page,
+             map_.engine.blocks().list(blocks_begin(keyspace), blocks_end(keyspace), 1));
+  return !page.blocks.empty() || page.resume.has_value();
+}
+
+// Of the bytes that are done they count with the inodes that have them.
+Status Collector::purge_blocks(const Entry& entry, const PurgeProgress& progress) {
+  const CollectorPace pace = this->pace();
+  size_t bytes_max = options_.slice_bytes;
+  if (pace.bytes_per_s != 0) bytes_max = std::min<size_t>(bytes_max, pace.bytes_per_s);
+  const size_t blocks_max = bytes_max / block_bytes_max + 1;
+  TRY_ASSIGN(const bool is_all, map_.engine.blocks().remove_all(entry.keyspace, blocks_max));
+  TRY(store_progress(entry.keyspace, progress, [](View&) {}));
+  if (!is_all) step_bytes_ += blocks_max * block_bytes_max;
+  if (!is_all || progress.bytes_total < reclaim_bytes_min) return {};
+  const Bytes begin = encode(FsBlockKey{entry.keyspace, {}, 0});
+  const Bytes end = encode(FsBlockKey{entry.keyspace, DataId{UINT64_MAX}, UINT64_MAX});
+  return map_.engine.reclaim(begin, end, &stopping_);
 }
 
 // Cut anew after each start: what was removed beyond the cursor is found to be empty.

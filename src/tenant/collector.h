@@ -7,7 +7,8 @@
 //            notes ('g') below them to the models that left them
 //   expire   hands over the notes of a second that no reader of the past needs, when it is over
 //   retire   an archived keyspace whose retention is over becomes a tombstone
-//   purge    removes everything of a tombstone, page by page, and writes down how far it is
+//   purge    removes everything of a tombstone, blocks of files first, then the map's entries page
+//            by page, and writes down how far it is
 //   request  forgets the id of a create request after a day
 //
 // An entry goes, in a transaction that holds the keyspace alone, when nothing is left that it
@@ -148,6 +149,8 @@ class Collector {
   CollectorPace pace() const;  // any thread
   // Code::invalid: more or fewer threads than there can be.
   Result<CollectorPace> set_pace(const CollectorPacePatch& patch, const Caller& caller);
+  // Why garbage is still there; what the collector passes over does not wait. Any thread.
+  Result<GcExplanation> explain(KeyspaceId keyspace);
   // Absent: nothing of it is being collected. Any thread.
   std::optional<GarbageProgress> progress(KeyspaceId keyspace) const;
 
@@ -219,6 +222,8 @@ class Collector {
   std::vector<KeyPart>& parts_of_burial(KeyspaceId keyspace, ByteView cursor);
   struct PurgedPage;
   PurgedPage read_purged(const KeyPart& part, size_t bytes_max);
+  Result<bool> has_blocks(KeyspaceId keyspace);
+  Status purge_blocks(const Entry& entry, const PurgeProgress& progress);
   Status purge_pages(const Entry& entry, PurgeProgress progress);
   Status finish_purge(const Entry& entry, PurgeProgress progress);
   Status hold_purge(const Entry& entry, PurgeProgress progress, const Barrier& barrier);

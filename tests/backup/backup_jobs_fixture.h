@@ -12,6 +12,7 @@
 #include "backup/stream.h"
 #include "base/random.h"
 #include "codec/address.h"
+#include "codec/fs_keys.h"
 #include "codec/local_keys.h"
 #include "codec/redis_keys.h"
 #include "codec/system_keys.h"

@@ -224,8 +224,9 @@ TEST(Values, Vectors) {
 }
 
 TEST(FsValues, WrongBytesAreRefused) {
-  const Bytes lock = *from_hex("00000000000000040000000000000009000000000000000a"
-                               "00000000000000130000000001");
+  const Bytes lock = *from_hex(
+      "00000000000000040000000000000009000000000000000a"
+      "00000000000000130000000001");
   ASSERT_EQ(lock.size(), fs_lock_bytes);
   EXPECT_TRUE(decode<FsLock>(lock).has_value());
   for (const char type : {'\0', '\3', '\xff'}) {

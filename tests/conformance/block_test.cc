@@ -1,6 +1,7 @@
 // File data beside the map.
 #include <atomic>
 #include <limits>
+#include <map>
 #include <thread>
 
 #include "conformance/engine_fixture.h"
@@ -24,6 +25,26 @@ class BlockConformance : public EngineConformance {
     if (!value.found()) return std::nullopt;
     return Bytes(value.bytes());
   }
+  // Page by page.
+  std::vector<StoredBlock> list(BlockId first, BlockId end, size_t blocks_max) {
+    std::vector<StoredBlock> all;
+    for (std::optional<BlockId> from = first; from;) {
+      const auto page = blocks().list(*from, end, blocks_max);
+      EXPECT_OK(page);
+      if (!page) break;
+      EXPECT_LE(page->blocks.size(), blocks_max);
+      all.insert(all.end(), page->blocks.begin(), page->blocks.end());
+      if (page->resume) {
+        EXPECT_GT(*page->resume, *from);
+        EXPECT_TRUE(all.empty() || *page->resume > all.back().block);
+      }
+      from = page->resume;
+    }
+    return all;
+  }
+  std::vector<StoredBlock> list(KeyspaceId of, size_t blocks_max = 3) {
+    return list(blocks_begin(of), blocks_end(of), blocks_max);
+  }
 };
 
 TEST_P(BlockConformance, WholeBlocks) {
@@ -43,6 +64,8 @@ TEST_P(BlockConformance, KeyspacesOverTheLimitAreRefused) {
   EXPECT_EQ(blocks().write({&far_write, 1}).error().code, Code::invalid);
   EXPECT_EQ(blocks().read({&far, 1}, {&value, 1}).error().code, Code::invalid);
   EXPECT_EQ(blocks().remove(far.keyspace, data, 0, 1).error().code, Code::invalid);
+  EXPECT_EQ(blocks().list(far, blocks_end(far.keyspace), 1).error().code, Code::invalid);
+  EXPECT_EQ(blocks().remove_all(far.keyspace, 1).error().code, Code::invalid);
 }
 
 TEST_P(BlockConformance, ManyBlocksInOneCall) {
@@ -174,6 +197,101 @@ TEST_P(BlockConformance, EachBlockChangesAtomically) {
   }
   enough = true;
   writer.join();
+}
+
+TEST_P(BlockConformance, ListsWhatIsStoredInOrder) {
+  EXPECT_EQ(list(keyspace), std::vector<StoredBlock>());
+  constexpr uint64_t last_index = std::numeric_limits<uint64_t>::max();
+  constexpr DataId last_data{last_index};
+  constexpr KeyspaceId next{keyspace.value + 1};
+  constexpr KeyspaceId last{keyspace_id_max};
+  const Bytes full(block_bytes_max, 'f');
+  const BlockWrite writes[] = {{{last, last_data, last_index}, std::nullopt, "ends"},
+                               {{next, DataId{1}, 0}, std::nullopt, ""},
+                               {block(300), std::nullopt, full},
+                               {block(9), 10, "patched"},
+                               {block(10), std::nullopt, "v"},
+                               {{keyspace, DataId{70}, 9}, std::nullopt, "12"},
+                               {block(10), 1, "w"},
+                               {block(11), std::nullopt, "removed"}};
+  ASSERT_OK(blocks().write(writes));
+  ASSERT_OK(blocks().remove(keyspace, data, 11, 12));
+  const std::vector<StoredBlock> all = {{block(9), 17},
+                                        {block(10), 2},
+                                        {block(300), block_bytes_max},
+                                        {{keyspace, DataId{70}, 9}, 2},
+                                        {{next, DataId{1}, 0}, 0},
+                                        {{last, last_data, last_index}, 4}};
+  for (const size_t blocks_max : {1, 2, 4, 100}) {
+    EXPECT_EQ(list(blocks_begin(KeyspaceId{0}), blocks_end(last), blocks_max), all) << blocks_max;
+    EXPECT_EQ(list(keyspace, blocks_max), std::vector(all.begin(), all.begin() + 4));
+    EXPECT_EQ(list(last, blocks_max), std::vector(all.begin() + 5, all.end()));
+    EXPECT_EQ(list(block(0), block(last_index), blocks_max),
+              std::vector(all.begin(), all.begin() + 3));
+    EXPECT_EQ(list(block(10), block(300), blocks_max), std::vector(1, all[1]));
+    EXPECT_EQ(list(block(11), {next, DataId{1}, 1}, blocks_max),
+              std::vector(all.begin() + 2, all.begin() + 5));
+  }
+  EXPECT_EQ(list(block(300), block(300), 5), std::vector<StoredBlock>());
+  EXPECT_EQ(list(block(301), block(9), 5), std::vector<StoredBlock>());
+}
+
+TEST_P(BlockConformance, RemovesAKeyspaceAndNothingElse) {
+  std::vector<BlockWrite> writes;
+  for (const uint32_t owner : {0u, keyspace.value, keyspace.value + 1, keyspace_id_max})
+    for (uint64_t i = 0; i < 7; i++)
+      writes.push_back({{KeyspaceId{owner}, DataId{i % 3}, i}, std::nullopt, "v"});
+  for (const KeyspaceId gone : {keyspace, KeyspaceId{keyspace_id_max}}) {
+    ASSERT_OK(blocks().write(writes));
+    int calls = 0;
+    for (bool is_all = false; !is_all && calls < 10; calls++) {
+      const auto removed = blocks().remove_all(gone, 3);
+      ASSERT_OK(removed);
+      is_all = *removed;
+      EXPECT_TRUE(!is_all || list(gone).empty());
+    }
+    EXPECT_LE(calls, 3);
+    for (const BlockWrite& write : writes)
+      EXPECT_EQ(read(write.block).has_value(), write.block.keyspace != gone);
+    ASSERT_OK(blocks().remove_all(gone, 1));  // there is nothing
+  }
+  ASSERT_OK(write(2, 1, "x"));  // as if it never was
+  EXPECT_EQ(read(block(2)), Bytes("\0x", 2));
+}
+
+TEST_P(BlockConformance, ListsAsAModelDoes) {
+  Random random(test_seed(20));
+  std::map<BlockId, size_t> model;
+  const auto some_block = [&] {
+    return BlockId{KeyspaceId{static_cast<uint32_t>(random.below(3))}, DataId{random.below(3)},
+                   random.below(20)};
+  };
+  for (int step = 0; step < 300; step++) {
+    const BlockId first = some_block();
+    if (random.one_in(4)) {
+      const uint64_t end = first.index + random.below(20);
+      ASSERT_OK(blocks().remove(first.keyspace, first.data, first.index, end));
+      model.erase(model.lower_bound(first), model.lower_bound({first.keyspace, first.data, end}));
+    } else if (random.one_in(50)) {
+      while (!blocks().remove_all(first.keyspace, 5).value_or(true)) continue;
+      model.erase(model.lower_bound(blocks_begin(first.keyspace)),
+                  model.lower_bound(blocks_end(first.keyspace)));
+    } else if (random.one_in(3)) {
+      const BlockId end = some_block();
+      std::vector<StoredBlock> expected;
+      for (auto at = model.lower_bound(first); at != model.end() && at->first < end; ++at)
+        expected.push_back({at->first, at->second});
+      ASSERT_EQ(list(first, end, 1 + random.below(9)), expected) << "step " << step;
+    } else {
+      const Bytes bytes = random.bytes(random.below(50));
+      const bool is_patch = random.one_in(2);
+      const auto offset = static_cast<uint32_t>(random.below(30));
+      const BlockWrite write{first, is_patch ? std::optional(offset) : std::nullopt, bytes};
+      ASSERT_OK(blocks().write({&write, 1}));
+      size_t& size = model[first];
+      size = is_patch ? std::max(size, offset + bytes.size()) : bytes.size();
+    }
+  }
 }
 
 ON_ALL_ENGINES(BlockConformance);

@@ -74,6 +74,12 @@ class RetryingEngine final : public Engine {
     Status remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) override {
       return retry([&] { return inner_.remove(keyspace, data, first, end); });
     }
+    Result<BlockPage> list(const BlockId& first, const BlockId& end, size_t blocks_max) override {
+      return retry([&] { return inner_.list(first, end, blocks_max); });
+    }
+    Result<bool> remove_all(KeyspaceId keyspace, size_t blocks_max) override {
+      return retry([&] { return inner_.remove_all(keyspace, blocks_max); });
+    }
 
    private:
     BlockStore& inner_;

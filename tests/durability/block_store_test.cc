@@ -84,5 +84,89 @@ TEST_F(RocksdbBlocks, RefusesWhatIsTooLarge) {
   EXPECT_EQ(engine->blocks().write({&outside, 1}).error().code, Code::invalid);
 }
 
+TEST_F(RocksdbBlocks, OnADiskThatIsNearlyFullOnlyWhatMakesRoomIsDone) {
+  constexpr uint64_t mib = 1 << 20;
+  RocksdbOptions with_reserve = options();
+  with_reserve.disk_reserve_bytes = 8 * mib;
+  with_reserve.room_period = std::chrono::milliseconds(1);
+  auto engine = open_rocksdb_engine(with_reserve);
+  ASSERT_TRUE(engine.has_value());
+  for (uint64_t i = 0; i < 40; i++) ASSERT_TRUE(write(**engine, i, "x").has_value());
+  uint64_t free_bytes = 0;
+  ASSERT_TRUE(env_->GetFreeSpace("/", &free_bytes).ok());
+  files_->set_capacity((uint64_t{1} << 40) - free_bytes + 6 * mib);
+  SystemClock clock;
+  for (int i = 0; i < 30'000 && (*engine)->room().has_value(); i++) clock.pause_us(1'000);
+  EXPECT_EQ(write(**engine, 1, "y").error().code, Code::no_space);
+  EXPECT_EQ(write(**engine, 1, "y", 0).error().code, Code::no_space);
+  EXPECT_EQ(read(**engine, 1), "x");
+  EXPECT_TRUE((*engine)->blocks().remove(KeyspaceId{5}, DataId{9}, 0, 3).has_value());
+  EXPECT_TRUE((*engine)->blocks().remove(KeyspaceId{5}, DataId{9}, 3, 30).has_value());
+  EXPECT_EQ(read(**engine, 1), "(hole)");
+  EXPECT_TRUE((*engine)->blocks().remove_all(KeyspaceId{5}, 1).value_or(false));
+  EXPECT_EQ(read(**engine, 35), "(hole)");
+}
+
+// What lies beside others in a table, in several versions, and what is not in any yet.
+TEST_F(RocksdbBlocks, AKeyspaceGoesAtOnceWithAllItsVersions) {
+  auto engine = open();
+  Random random(11);
+  constexpr uint64_t count = 100;
+  const auto write_all = [&](uint32_t keyspace, uint64_t every) {
+    for (uint64_t i = 0; i < count; i += every) {
+      const Bytes bytes = random.bytes(block_bytes_max / 2);
+      const BlockWrite one{{KeyspaceId{keyspace}, DataId{9}, i}, std::nullopt, bytes};
+      ASSERT_TRUE(engine->blocks().write({&one, 1}).has_value());
+    }
+  };
+  const auto table_bytes = [&] {
+    uint64_t bytes = 0;
+    for (const std::string& file : files_ending(".sst")) bytes += files_->read_file(file).size();
+    return bytes;
+  };
+  const auto listed = [&](uint32_t keyspace) {
+    const KeyspaceId of{keyspace};
+    const auto page = engine->blocks().list(blocks_begin(of), blocks_end(of), 2 * count);
+    EXPECT_TRUE(page.has_value());
+    return page ? page->blocks.size() : 0;
+  };
+  for (const uint32_t keyspace : {4, 5, 6}) write_all(keyspace, 1);
+  ASSERT_TRUE(engine->compact().has_value());
+  write_all(5, 3);  // above what is compacted
+  ASSERT_TRUE(engine->compact().has_value());
+  write_all(5, 20);
+  const uint64_t before = table_bytes();
+  const auto gone = engine->blocks().remove_all(KeyspaceId{5}, 1);
+  ASSERT_TRUE(gone.has_value() && *gone);
+  EXPECT_EQ(listed(5), 0u);
+  engine.reset();
+  engine = open();
+  EXPECT_EQ(listed(5), 0u);
+  ASSERT_TRUE(engine->reclaim("x", "y", nullptr).has_value());
+  EXPECT_LT(table_bytes(), before * 7 / 10);
+  EXPECT_EQ(listed(4), count);
+  EXPECT_EQ(listed(5), 0u);
+  EXPECT_EQ(listed(6), count);
+}
+
+// Tables go from the disk at once: the commit that gave the keyspace up must not come later.
+TEST_F(RocksdbBlocks, NoPowerCutRemovesAKeyspaceThatIsStillThere) {
+  Random random(1);
+  auto engine = open();
+  for (int round = 0; round < 5; round++) {
+    for (uint64_t i = 0; i < 50; i++)
+      ASSERT_TRUE(write(*engine, i, random.bytes(block_bytes_max)).has_value());
+    ASSERT_TRUE(engine->compact().has_value());
+    const Bytes key = "given up " + std::to_string(round);
+    ASSERT_TRUE(put(*engine, key, "yes", Durability::off).has_value());
+    ASSERT_TRUE(engine->blocks().remove_all(KeyspaceId{5}, 1).has_value());
+    files_->cut_power(random);
+    engine.reset();
+    files_->restore_power();
+    engine = open();
+    ASSERT_EQ(get(*engine, key), "yes");
+  }
+}
+
 }  // namespace
 }  // namespace trellis

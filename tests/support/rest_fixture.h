@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "engine/memory_engine.h"
+#include "fs/file_systems.h"
 #include "net/ascii.h"
 #include "net/router.h"
 #include "net/url.h"
@@ -77,10 +78,12 @@ class RestFixture : public testing::Test {
     auto ranges = EmbeddedRanges::open(map_.engine, clock_, accounting_, {});
     ASSERT_OK(ranges);
     ranges_ = std::move(*ranges);
+    files_ = std::make_unique<FileSystems>(*keyspaces_);
     collector_ = std::make_unique<Collector>(*keyspaces_, *gc_);
     backups_ = std::make_unique<Backups>(*keyspaces_, *collector_, BackupsOptions{});
     context_ = std::make_unique<RestContext>(RestContext{
-        *keyspaces_, *tokens_, *gc_, *collector_, raw_, *backups_, metrics_, clock_, *ranges_, {}});
+        *keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *backups_, metrics_, clock_,
+        *ranges_, {}});
     auto router = Router::make(make_routes(*context_));
     ASSERT_OK(router);
     router_ = std::make_unique<Router>(std::move(*router));
@@ -202,6 +205,7 @@ class RestFixture : public testing::Test {
   std::unique_ptr<Gc> gc_;
   RangeAccounting accounting_{1};
   std::unique_ptr<EmbeddedRanges> ranges_;
+  std::unique_ptr<FileSystems> files_;
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<Backups> backups_;
   std::unique_ptr<RestContext> context_;

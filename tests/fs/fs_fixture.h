@@ -20,6 +20,16 @@ class FsFixture : public TenantFixture {
     open_files();
   }
 
+  void open_files() {
+    auto tenant = keyspaces_->tenant(id_);
+    ASSERT_OK(tenant);
+    tenant_ = *tenant;
+    systems_ = std::make_unique<FileSystems>(*keyspaces_);
+    auto opened = systems_->of(tenant_);
+    ASSERT_OK(opened);
+    fs_ = *opened;
+  }
+
   // As a process that was killed: nothing but what is stored is known.
   void open_files_anew() {
     fs_.reset();
@@ -104,16 +114,6 @@ class FsFixture : public TenantFixture {
   std::shared_ptr<FileSystem> fs_;
 
  private:
-  void open_files() {
-    auto tenant = keyspaces_->tenant(id_);
-    ASSERT_OK(tenant);
-    tenant_ = *tenant;
-    systems_ = std::make_unique<FileSystems>(*keyspaces_);
-    auto opened = systems_->of(tenant_);
-    ASSERT_OK(opened);
-    fs_ = *opened;
-  }
-
   FsFigures stored_sum(InodeId directory) {
     std::vector<Value> slots(figure_slots);
     for (uint8_t slot = 0; slot < figure_slots; slot++)

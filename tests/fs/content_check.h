@@ -1,19 +1,21 @@
-// For tests of content: reading and writing in few words, and what must hold of extents and blocks
-// whenever nobody changes a file.
+// For tests: what must hold of extents, shared data and blocks whenever nobody changes a file.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <map>
 #include <set>
-#include <string>
-#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "codec/fs_keys.h"
+#include "engine/engine.h"
 #include "fs/block_map.h"
-#include "fs/content.h"
-#include "fs/fs_fixture.h"
+#include "fs/file_system.h"
+#include "support/expect_ok.h"
 
 namespace trellis {
 
-constexpr uint64_t kib = 1024;
 constexpr uint64_t block = block_bytes_max;
 
 // What the stored records of all files say of each other. Fails the test where they do not agree.
@@ -136,57 +138,6 @@ class ContentCheck {
   std::set<std::pair<DataId, uint64_t>> mapped_;
   std::map<DataId, uint64_t> users_;
   std::map<DataId, uint64_t> users_stored_;
-};
-
-class ContentFixture : public FsFixture {
- protected:
-  std::string read(InodeId inode, uint64_t offset = 0, size_t size = size_t{1} << 20) {
-    std::string into(size, '?');
-    const auto found = fs_->read(reader, inode, offset, into);
-    EXPECT_OK(found);
-    into.resize(found ? *found : 0);
-    return into;
-  }
-  void write(InodeId inode, uint64_t offset, ByteView bytes) {
-    EXPECT_OK(fs_->write(writer, inode, offset, bytes));
-  }
-  void truncate(InodeId inode, uint64_t size) {
-    EXPECT_OK(fs_->set_attributes(writer, inode, {.size = size}));
-  }
-  uint64_t blocks(InodeId inode) { return stat(inode).space / block; }
-  bool is_inline(InodeId inode) {
-    const auto seen = see_inode(memory_, id_, inode);
-    EXPECT_OK(seen);
-    return ((*seen)->inode.flags & fs_inline) != 0;
-  }
-  size_t extents(InodeId inode) {
-    return entries_in(encode(FsExtentKey{id_, inode, 0}),
-                      encode(FsExtentKey{id_, inode, UINT64_MAX}));
-  }
-  // Where its content is.
-  std::vector<BlockId> blocks_of(InodeId inode) {
-    std::vector<BlockId> ids;
-    EXPECT_OK(memory_.scan({.begin = encode(FsExtentKey{id_, inode, 0}),
-                            .end = encode(FsExtentKey{id_, inode, UINT64_MAX})},
-                           [&](ByteView key, ByteView value) {
-                             const auto extent = decode_extent(inode, key, value);
-                             EXPECT_OK(extent);
-                             for (uint64_t i = 0; i < extent->blocks; i++)
-                               ids.push_back({id_, extent->data, extent->first + i});
-                             return Visit::go_on;
-                           }));
-    return ids;
-  }
-  void expect_gone(const std::vector<BlockId>& ids) {
-    std::vector<Value> values(ids.size());
-    ASSERT_OK(memory_.blocks().read(ids, values));
-    for (size_t i = 0; i < ids.size(); i++)
-      EXPECT_FALSE(values[i].found()) << "block " << ids[i].index;
-  }
-  void check_all() {
-    check();
-    ContentCheck(memory_, id_).run();
-  }
 };
 
 }  // namespace trellis
