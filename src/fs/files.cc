@@ -74,12 +74,12 @@ Result<FileReader> Files::reader(const Caller& caller, ByteView path, const Read
   for (unsigned attempt = 1;; attempt++) {
     TRY_ASSIGN(FileMetadata found, find(caller, parsed, true));
     if (found.is_directory()) return fs_error::is_a_directory(quote(path));
+    if (found.attributes.type != FileType::regular) return fs_error::not_a_file(quote(path));
     TRY(check_conditions(found, options.conditions));
     FileReader reader(client_, caller, std::move(found));
     const Status opened = reader.open(options);
     if (opened) return reader;
-    const bool again =
-        is_overtaken(opened.error()) || opened.error().reason == "changed_meanwhile";
+    const bool again = is_overtaken(opened.error()) || opened.error().reason == "changed_meanwhile";
     if (!again || attempt == path_attempts_max) return opened.error();
   }
 }

@@ -102,8 +102,8 @@ FilesWorld::FilesWorld(FilesEngine engine, uint64_t seed)
     const Way way = handle->shared() ? Way::expecting : Way::latched;
     server.transactor = std::make_unique<Transactor>(
         *handle, clock_, TransactOptions{.way = way, .check_scope = true, .seed = seed});
-    auto opened = FileSystem::open(std::make_shared<Tenant>(
-        MapHandle{*handle, *server.transactor, clock_}, files_keyspace));
+    auto opened = FileSystem::open(
+        std::make_shared<Tenant>(MapHandle{*handle, *server.transactor, clock_}, files_keyspace));
     if (!opened.has_value()) throw std::runtime_error(to_string(opened.error()));
     server.fs = std::move(*opened);
     server.files = std::make_unique<Files>(server.fs);

@@ -15,9 +15,9 @@ namespace trellis {
 
 enum class FilesEngine : uint8_t { memory, two_servers, faulty, rocksdb, cluster };
 std::string name_of(FilesEngine engine);
-inline constexpr FilesEngine all_files_engines[] = {
-    FilesEngine::memory, FilesEngine::two_servers, FilesEngine::faulty, FilesEngine::rocksdb,
-    FilesEngine::cluster};
+inline constexpr FilesEngine all_files_engines[] = {FilesEngine::memory, FilesEngine::two_servers,
+                                                    FilesEngine::faulty, FilesEngine::rocksdb,
+                                                    FilesEngine::cluster};
 
 class FilesWorld {
  public:
