@@ -64,7 +64,8 @@ Status cat_file(ClientSession& session, const std::optional<std::string>& range,
   if (!session.json) {
     if (!range) return {};
     call.receive = [&](const HttpAnswer&, ByteView piece) { return session.out.write(piece); };
-    return session.api.call(call).map([](const HttpAnswer&) {});
+    TRY(session.api.call(call));
+    return {};
   }
   HttpAnswer answer;
   if (range) {

@@ -282,7 +282,7 @@ void add_df(CLI::App& fs, ClientCommands& commands) {
 
 // --- quota ---
 
-struct QuotaArguments {
+struct FsQuotaArguments {
   std::string path;
   std::string bytes;
   std::string files;
@@ -294,7 +294,7 @@ std::string limit_text(const json::object& quota, std::string_view name, bool is
   return is_bytes ? human_bytes(limit) : std::to_string(limit);
 }
 
-Status show_or_set_quota(ClientSession& session, const QuotaArguments& arguments) {
+Status show_or_set_quota(ClientSession& session, const FsQuotaArguments& arguments) {
   TRY_ASSIGN(const Bytes path, parse_remote_path(arguments.path));
   const std::string target = fs_target(session, "/quota?path=" + percent_encode(path));
   TRY_ASSIGN(ApiAnswer answer, session.api.ask({.target = target}));
@@ -320,7 +320,7 @@ Status show_or_set_quota(ClientSession& session, const QuotaArguments& arguments
 }
 
 void add_quota(CLI::App& fs, ClientCommands& commands) {
-  auto arguments = std::make_shared<QuotaArguments>();
+  auto arguments = std::make_shared<FsQuotaArguments>();
   CLI::App* quota = commands.add_raw(
       fs, "quota", "Show or set how much may be in a directory and below",
       [arguments](ClientSession& session) { return show_or_set_quota(session, *arguments); });

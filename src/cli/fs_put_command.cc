@@ -78,9 +78,9 @@ class Uploader {
     }
     if (failed) return transfer_.take(folder.native(), local_error(folder, failed));
     if (!is_empty) return {};
-    return session_.api
-        .call({.method = HttpMethod::put, .target = file_target(session_, target + "/")})
-        .map([](const HttpAnswer&) {});
+    TRY(session_.api.call(
+        {.method = HttpMethod::put, .target = file_target(session_, target + "/")}));
+    return {};
   }
 
  private:
