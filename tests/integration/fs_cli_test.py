@@ -156,6 +156,7 @@ class Trees(FilesTest):
         done = self.fs("put", "-r", self.source, "t")
         self.assertEqual(done.out, "6 files put, 7 B\n")
         self.fs("put", "-r", self.source, "into/")
+        self.fs("mkdir", "into/same")
         self.fs("put", "-r", f"{self.source}/.", "into/same")
         for below in ("t/", "into/tree/", "into/same/"):
             found = [name.removeprefix(below) for name in self.names("-R", below)]
