@@ -25,8 +25,8 @@ constexpr uint32_t copy_timeout_ms = 3'600'000;
 Status make_directories(ClientSession& session, const PathArguments& paths) {
   for (const std::string& text : paths.get()) {
     TRY_ASSIGN(const Bytes path, parse_remote_path(text + "/"));
-    TRY_ASSIGN(ApiAnswer answer, session.api.ask({.method = HttpMethod::put,
-                                                  .target = file_target(session, path)}));
+    TRY_ASSIGN(ApiAnswer answer,
+               session.api.ask({.method = HttpMethod::put, .target = file_target(session, path)}));
     if (!session.json) continue;
     add_bytes(answer.object, "path", path);
     TRY(print_json(session, answer.object));
@@ -217,9 +217,8 @@ class Copying {
       return {};
     }
     if (session_.err_is_terminal) transfer_.expect(file.size());
-    const auto copied =
-        session_.api.call(json_call(HttpMethod::post, fs_target(session_, "/copy"),
-                                    from_to(file.path, to, arguments_.if_absent)));
+    const auto copied = session_.api.call(json_call(HttpMethod::post, fs_target(session_, "/copy"),
+                                                    from_to(file.path, to, arguments_.if_absent)));
     if (!copied) return transfer_.take(file.path, copied.error());
     transfer_.add_bytes(file.size());
     TRY(transfer_.take(file.path, {}));

@@ -12,8 +12,8 @@ namespace trellis {
 void add_fs_commands(CLI::App& app, ClientCommands& commands);
 
 // Parts of it, in their own files.
-void add_fs_look_commands(CLI::App& fs, ClientCommands& commands);    // ls, stat, du, df, quota
-void add_fs_get_commands(CLI::App& fs, ClientCommands& commands);     // cat, get
+void add_fs_look_commands(CLI::App& fs, ClientCommands& commands);  // ls, stat, du, df, quota
+void add_fs_get_commands(CLI::App& fs, ClientCommands& commands);   // cat, get
 void add_fs_put_command(CLI::App& fs, ClientCommands& commands);
 void add_fs_change_commands(CLI::App& fs, ClientCommands& commands);  // mkdir, rm, mv, cp
 void add_fs_trash_commands(CLI::App& fs, ClientCommands& commands);

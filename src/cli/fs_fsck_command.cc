@@ -54,14 +54,14 @@ class FsckLines {
     if (const std::string error = text_at(*end_, "error"); !error.empty())
       return Error{Code::unavailable, error};
     if (!session_.json)
-      TRY(print_line(session_,
-                     fmt::format("{} inodes, {} directories, {} names and {} blocks are checked: "
-                                 "{}",
-                                 count("inodes"), count("directories"), count("entries"),
-                                 count("blocks"),
-                                 found_ == 0 ? "all is well"
-                                             : fmt::format("{} findings, {} of them repaired",
-                                                           found_, repaired_))));
+      TRY(print_line(
+          session_,
+          fmt::format("{} inodes, {} directories, {} names and {} blocks are checked: "
+                      "{}",
+                      count("inodes"), count("directories"), count("entries"), count("blocks"),
+                      found_ == 0
+                          ? "all is well"
+                          : fmt::format("{} findings, {} of them repaired", found_, repaired_))));
     if (found_ > repaired_)
       return Error{Code::corrupt, fmt::format("{} findings are not repaired: --repair does what "
                                               "can be done",

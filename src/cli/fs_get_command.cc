@@ -54,8 +54,7 @@ Result<std::optional<std::string>> range_header(const CatArguments& arguments) {
 
 Status cat_file(ClientSession& session, const std::optional<std::string>& range,
                 const RemoteFile& file) {
-  if (file.is_directory())
-    return Error{Code::invalid, fmt::format("{} is a directory", file.path)};
+  if (file.is_directory()) return Error{Code::invalid, fmt::format("{} is a directory", file.path)};
   ApiCall call{.target = file_target(session, file.path)};
   if (range && !range->empty()) {
     call.headers.push_back({"Range", *range});
@@ -64,7 +63,8 @@ Status cat_file(ClientSession& session, const std::optional<std::string>& range,
   if (!session.json) {
     if (!range) return {};
     call.receive = [&](const HttpAnswer&, ByteView piece) { return session.out.write(piece); };
-    return session.api.call(call).map([](const HttpAnswer&) {});
+    TRY(session.api.call(call));
+    return {};
   }
   HttpAnswer answer;
   if (range) {
@@ -170,8 +170,8 @@ class Downloader {
 
   // In the folder of the file, so that it can be renamed; of one server, file, content and name.
   local::path partial_path(const local::path& path, const std::string& tag) const {
-    const std::string whole = fmt::format("{} {} {}", session_.api.server(), session_.keyspace,
-                                          path.filename().native());
+    const std::string whole =
+        fmt::format("{} {} {}", session_.api.server(), session_.keyspace, path.filename().native());
     // From the server: nothing that could be another folder's.
     const bool is_plain =
         tag.size() < 100 && tag.find_first_not_of("0123456789abcdef-") == std::string::npos;
@@ -210,8 +210,7 @@ class Downloader {
     call.receive = [this, &partial, is_first = true](const HttpAnswer& answer,
                                                      ByteView piece) mutable -> Status {
       // All of it: the content is another one by now.
-      if (std::exchange(is_first, false) && answer.status != status_partial)
-        start_again(partial);
+      if (std::exchange(is_first, false) && answer.status != status_partial) start_again(partial);
       transfer_.add_bytes(piece.size());
       return partial.write(piece);
     };
@@ -263,8 +262,7 @@ Result<local::path> place_below(const local::path& folder, ByteView relative) {
 Status make_folders(const local::path& folder) {
   std::error_code failed;
   local::create_directories(folder, failed);
-  if (failed)
-    return Error{Code::invalid, fmt::format("{}: {}", folder.native(), failed.message())};
+  if (failed) return Error{Code::invalid, fmt::format("{}: {}", folder.native(), failed.message())};
   return {};
 }
 
@@ -321,25 +319,24 @@ class Getting {
     }
     TRY(make_folders(folder));
     const Bytes directory = found.file.path == "/" ? Bytes() : found.file.path;
-    TRY(list_files(
-        session_, {.directory = found.file.path, .recursive = true},
-        [&](const RemoteFile& file) -> Status {
-          if (!file.path.starts_with(directory))
-            return Error{Code::corrupt, "the server sent a path of another directory"};
-          const ByteView name = without_slash(file.path).substr(directory.size());
-          if (file.is_directory()) {
-            TRY_ASSIGN(const local::path below, place_below(folder, name));
-            const Status made = make_folders(below);
-            return made ? Status() : transfer_.take(file.path, made);
-          }
-          if (file.type() != "file") {
-            transfer_.skip(file.path,
-                           file.type() == "symlink" ? "a symbolic link" : "no regular file");
-            return {};
-          }
-          if (session_.err_is_terminal) transfer_.expect(file.size());
-          return transfer_.take(file.path, get_below(file, folder, name));
-        }));
+    TRY(list_files(session_, {.directory = found.file.path, .recursive = true},
+                   [&](const RemoteFile& file) -> Status {
+                     if (!file.path.starts_with(directory))
+                       return Error{Code::corrupt, "the server sent a path of another directory"};
+                     const ByteView name = without_slash(file.path).substr(directory.size());
+                     if (file.is_directory()) {
+                       TRY_ASSIGN(const local::path below, place_below(folder, name));
+                       const Status made = make_folders(below);
+                       return made ? Status() : transfer_.take(file.path, made);
+                     }
+                     if (file.type() != "file") {
+                       transfer_.skip(file.path, file.type() == "symlink" ? "a symbolic link"
+                                                                          : "no regular file");
+                       return {};
+                     }
+                     if (session_.err_is_terminal) transfer_.expect(file.size());
+                     return transfer_.take(file.path, get_below(file, folder, name));
+                   }));
     return {};
   }
 
@@ -364,7 +361,7 @@ Status get_files(ClientSession& session, const GetArguments& arguments) {
   return getting.finish();
 }
 
-void add_get(CLI::App& fs, ClientCommands& commands) {
+void add_fs_get(CLI::App& fs, ClientCommands& commands) {
   auto arguments = std::make_shared<GetArguments>();
   CLI::App* get = commands.add_raw(
       fs, "get", "Fetch files to the local disk; each appears when it is complete",
@@ -386,7 +383,7 @@ void add_get(CLI::App& fs, ClientCommands& commands) {
 
 void add_fs_get_commands(CLI::App& fs, ClientCommands& commands) {
   add_cat(fs, commands);
-  add_get(fs, commands);
+  add_fs_get(fs, commands);
 }
 
 }  // namespace trellis

@@ -73,8 +73,7 @@ class Listing {
     } else if (!arguments_.is_long) {
       TRY(print_line(session_, terminal_text(shown)));
     } else {
-      table_.add({mode_text(file.object),
-                  std::to_string(number_at(file.object, "uid").value_or(0)),
+      table_.add({mode_text(file.object), std::to_string(number_at(file.object, "uid").value_or(0)),
                   std::to_string(number_at(file.object, "gid").value_or(0)),
                   size_text(file.size(), arguments_.in_bytes),
                   short_time(text_at(file.object, "modified")), terminal_text(shown)});
@@ -97,8 +96,7 @@ class Listing {
 Status list_one(ClientSession& session, const LsArguments& arguments, const std::string& argument,
                 Listing& listing) {
   return each_file(session, argument, [&](const FoundFile& found) -> Status {
-    const bool is_entered =
-        found.file.is_directory() && (!found.by_glob || arguments.recursive);
+    const bool is_entered = found.file.is_directory() && (!found.by_glob || arguments.recursive);
     if (!is_entered) return listing.add(found.file, found.file.path);
     const ByteView directory = found.file.path;
     TRY(list_files(session, {.directory = Bytes(directory), .recursive = arguments.recursive},
@@ -163,9 +161,9 @@ Status print_stat(ClientSession& session, const RemoteFile& file) {
                             number_at(object, "gid").value_or(0))},
       {"inode", std::to_string(number_at(object, "inode").value_or(0))},
       {"links", std::to_string(number_at(object, "links").value_or(0))}};
-  for (const std::string_view name : {"modified", "changed", "accessed", "born", "target", "etag",
-                                      "content_type", "content_disposition", "content_encoding",
-                                      "cache_control"})
+  for (const std::string_view name :
+       {"modified", "changed", "accessed", "born", "target", "etag", "content_type",
+        "content_disposition", "content_encoding", "cache_control"})
     if (std::string text = shown_bytes(object, name); !text.empty())
       lines.emplace_back(name, std::move(text));
   for (const auto& [name, value] : object_at(object, "user_metadata"))
@@ -232,9 +230,8 @@ Status disk_usage(ClientSession& session, const DuArguments& arguments) {
   for (const std::string& path : paths)
     TRY(each_file(session, path, [&](const FoundFile& found) -> Status {
       TRY_ASSIGN(ApiAnswer answer,
-                 session.api.ask({.target = fs_target(session, "/du?path=" +
-                                                                   percent_encode(
-                                                                       found.file.path))}));
+                 session.api.ask({.target = fs_target(
+                                      session, "/du?path=" + percent_encode(found.file.path))}));
       if (session.json) {
         add_bytes(answer.object, "path", found.file.path);
         return print_json(session, answer.object);
@@ -282,7 +279,7 @@ void add_df(CLI::App& fs, ClientCommands& commands) {
 
 // --- quota ---
 
-struct QuotaArguments {
+struct FsQuotaArguments {
   std::string path;
   std::string bytes;
   std::string files;
@@ -294,7 +291,7 @@ std::string limit_text(const json::object& quota, std::string_view name, bool is
   return is_bytes ? human_bytes(limit) : std::to_string(limit);
 }
 
-Status show_or_set_quota(ClientSession& session, const QuotaArguments& arguments) {
+Status show_or_set_quota(ClientSession& session, const FsQuotaArguments& arguments) {
   TRY_ASSIGN(const Bytes path, parse_remote_path(arguments.path));
   const std::string target = fs_target(session, "/quota?path=" + percent_encode(path));
   TRY_ASSIGN(ApiAnswer answer, session.api.ask({.target = target}));
@@ -306,9 +303,9 @@ Status show_or_set_quota(ClientSession& session, const QuotaArguments& arguments
     if (!arguments.files.empty()) {
       TRY_ASSIGN(quota["inodes_max"], parse_limit(arguments.files));
     }
-    TRY(session.api.call(json_call(
-        HttpMethod::put, target,
-        {{"bytes_max", quota["bytes_max"]}, {"inodes_max", quota["inodes_max"]}})));
+    TRY(session.api.call(
+        json_call(HttpMethod::put, target,
+                  {{"bytes_max", quota["bytes_max"]}, {"inodes_max", quota["inodes_max"]}})));
   }
   if (session.json) return print_json(session, quota);
   const json::object& used = object_at(quota, "used");
@@ -319,8 +316,8 @@ Status show_or_set_quota(ClientSession& session, const QuotaArguments& arguments
                              limit_text(quota, "inodes_max", false))}}));
 }
 
-void add_quota(CLI::App& fs, ClientCommands& commands) {
-  auto arguments = std::make_shared<QuotaArguments>();
+void add_fs_quota(CLI::App& fs, ClientCommands& commands) {
+  auto arguments = std::make_shared<FsQuotaArguments>();
   CLI::App* quota = commands.add_raw(
       fs, "quota", "Show or set how much may be in a directory and below",
       [arguments](ClientSession& session) { return show_or_set_quota(session, *arguments); });
@@ -341,7 +338,7 @@ void add_fs_look_commands(CLI::App& fs, ClientCommands& commands) {
   add_stat(fs, commands);
   add_du(fs, commands);
   add_df(fs, commands);
-  add_quota(fs, commands);
+  add_fs_quota(fs, commands);
 }
 
 }  // namespace trellis

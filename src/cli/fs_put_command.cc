@@ -78,9 +78,9 @@ class Uploader {
     }
     if (failed) return transfer_.take(folder.native(), local_error(folder, failed));
     if (!is_empty) return {};
-    return session_.api
-        .call({.method = HttpMethod::put, .target = file_target(session_, target + "/")})
-        .map([](const HttpAnswer&) {});
+    TRY(session_.api.call(
+        {.method = HttpMethod::put, .target = file_target(session_, target + "/")}));
+    return {};
   }
 
  private:
@@ -91,8 +91,7 @@ class Uploader {
     if (failed) return transfer_.take(path.native(), local_error(path, failed));
     switch (status.type()) {
       case local::file_type::directory: return put_folder(path, target);
-      case local::file_type::regular:
-        return transfer_.take(path.native(), put_file(path, target));
+      case local::file_type::regular: return transfer_.take(path.native(), put_file(path, target));
       case local::file_type::symlink: transfer_.skip(path.native(), "a symbolic link"); break;
       default: transfer_.skip(path.native(), "neither a file nor a folder"); break;
     }
@@ -105,8 +104,7 @@ class Uploader {
                  .content_type = arguments_.content_type};
     if (arguments_.append) call.target += "?append=true";
     if (arguments_.if_absent) call.headers.push_back({"If-None-Match", "*"});
-    if (!arguments_.tag.empty())
-      call.headers.push_back({"If-Match", quoted_tag(arguments_.tag)});
+    if (!arguments_.tag.empty()) call.headers.push_back({"If-Match", quoted_tag(arguments_.tag)});
     return call;
   }
 
@@ -142,11 +140,10 @@ uint64_t size_of(const local::path& path) {
 }
 
 // The name that something gets in a directory; "": what is in it goes there, as with "." and "/".
-Bytes name_of_source(const std::string& source) {
-  const local::path path = local::path(source).lexically_normal();
-  const Bytes name = path.has_filename() ? path.filename().native()
-                                         : path.parent_path().filename().native();
-  return name == "." || name == ".." ? Bytes() : name;
+Bytes name_of_source(ByteView source) {
+  while (source.ends_with('/')) source.remove_suffix(1);
+  const ByteView name = source.substr(source.rfind('/') + 1);
+  return name == "." || name == ".." ? Bytes() : Bytes(name);
 }
 
 Status put_source(ClientSession& session, Uploader& uploader, const FsPutArguments& arguments,

@@ -76,16 +76,16 @@ Status restore_item(ClientSession& session, const RestoreArguments& arguments) {
     TRY_ASSIGN(const Bytes to, parse_remote_path(arguments.to));
     add_bytes(body, "to", to);
   }
-  TRY_ASSIGN(const ApiAnswer answer, session.api.ask(json_call(
-                                         HttpMethod::post, fs_target(session, "/trash/restore"),
-                                         body)));
+  TRY_ASSIGN(
+      const ApiAnswer answer,
+      session.api.ask(json_call(HttpMethod::post, fs_target(session, "/trash/restore"), body)));
   return session.json ? print_line(session, answer.text) : Status();
 }
 
 Status empty_the_trash(ClientSession& session) {
-  TRY_ASSIGN(const ApiAnswer answer,
-             session.api.ask({.method = HttpMethod::post,
-                              .target = fs_target(session, "/trash/empty")}));
+  TRY_ASSIGN(
+      const ApiAnswer answer,
+      session.api.ask({.method = HttpMethod::post, .target = fs_target(session, "/trash/empty")}));
   if (session.json) return print_line(session, answer.text);
   return print_line(session, "the trash is empty; its space is freed in the background");
 }
@@ -112,10 +112,8 @@ void add_fs_trash_commands(CLI::App& fs, ClientCommands& commands) {
       *trash, "restore", "Have something back",
       [restored](ClientSession& session) { return restore_item(session, *restored); });
   add_argument(*restore, "ITEM", restored->item, "As `fs trash list` prints it")->required();
-  add_text(*restore, "--to", restored->to, "PATH",
-           "There (default where it was, under its name)");
-  restore->footer(
-      "Example: trellis fs trash restore 2026111606/1-17-plan.txt --to plan-again.txt");
+  add_text(*restore, "--to", restored->to, "PATH", "There (default where it was, under its name)");
+  restore->footer("Example: trellis fs trash restore 2026111606/1-17-plan.txt --to plan-again.txt");
 
   CLI::App* empty =
       commands.add_raw(*trash, "empty", "Remove all that is in it, for good",
@@ -123,9 +121,9 @@ void add_fs_trash_commands(CLI::App& fs, ClientCommands& commands) {
   empty->footer("Example: trellis fs trash empty");
 
   auto duration = std::make_shared<std::string>();
-  CLI::App* keep = commands.add_raw(
-      *trash, "keep", "Say for how long things stay in it",
-      [duration](ClientSession& session) { return keep_for(session, *duration); });
+  CLI::App* keep =
+      commands.add_raw(*trash, "keep", "Say for how long things stay in it",
+                       [duration](ClientSession& session) { return keep_for(session, *duration); });
   add_argument(*keep, "DURATION", *duration, "Such as 7d; 0s is no trash")
       ->required()
       ->check(checked_by(parse_duration_ms));

@@ -29,13 +29,11 @@ bool is_at(int descriptor, const std::string& path) {
 }  // namespace
 
 Result<PartialFile> PartialFile::open(std::string path, bool goes_on) {
-  const int descriptor =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor < 0) return partial_error(path, errno);
   PartialFile file(descriptor, std::move(path));
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 || !is_at(descriptor, file.path_))
-    return Error{Code::conflict,
-                 fmt::format("{} is being written by another command", file.path_)};
+    return Error{Code::conflict, fmt::format("{} is being written by another command", file.path_)};
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
     return Error{Code::invalid, fmt::format("{} is no regular file", file.path_)};

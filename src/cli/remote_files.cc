@@ -165,8 +165,7 @@ Result<bool> list_files(ClientSession& session, const ListedFiles& what,
   bool is_there = false;
   std::optional<Bytes> resume;
   do {
-    const std::string target =
-        resume ? begin + "&start_after=" + percent_encode(*resume) : begin;
+    const std::string target = resume ? begin + "&start_after=" + percent_encode(*resume) : begin;
     TRY_ASSIGN(ApiAnswer page, session.api.ask({.target = target}));
     for (const json::value& value : array_at(page.object, "entries")) {
       if (!value.is_object()) continue;

@@ -60,8 +60,7 @@ struct FoundFile {
 };
 // Code not_found: nothing.
 Status each_file(ClientSession& session, const std::string& argument,
-                 FunctionRef<Status(const FoundFile&)> visit,
-                 Symlinks symlinks = Symlinks::follow);
+                 FunctionRef<Status(const FoundFile&)> visit, Symlinks symlinks = Symlinks::follow);
 
 // Any number of paths, also such as CLI11 would take apart.
 class PathArguments {

@@ -314,7 +314,11 @@ class FileUpload final : public BodySink {
         authorization_(std::move(authorization)),
         writer_(std::move(writer)) {}
 
-  Status write(ByteView piece) override { return writer_.write(piece); }
+  Status write(ByteView piece) override {
+    // A client that is slow fills the writer's buffer less often than a session has to be renewed.
+    TRY(call_.files->keep_alive(call_.caller()));
+    return writer_.write(piece);
+  }
 
   HttpResponse finish() override {
     if (const Status valid = check_still_valid(context_, authorization_); !valid)

