@@ -138,7 +138,8 @@ class FsChange {
 
   // Space, length and inodes count in the directory and all above it, the rest in it alone.
   // REQUIRES: the plan charges it.
-  Status count(InodeId directory, const FsFigures& difference);
+  enum class Limit : bool { none, quotas };
+  Status count(InodeId directory, const FsFigures& difference, Limit limit = Limit::quotas);
   // The sum of all slots. REQUIRES: the plan has them all, and nothing of it was counted here.
   Result<FsFigures> figures(InodeId directory);
   // All of it in the first slot; of nothing no slot is left. REQUIRES: as above.
@@ -176,11 +177,16 @@ class FsChange {
     Value old;
     std::optional<FsInode> now;  // absent: removed, or not there
   };
+  struct Counted {
+    FsFigures difference;
+    FsFigures unlimited;  // of it
+    bool has_quota = false;
+  };
   Status begin();
   Status finish();
   void write_inode(InodeId inode, const Kept& kept);
   Status write_figures();
-  Status check_quota(InodeId directory, const FsFigures& sum, const FsFigures& difference);
+  Status check_quota(InodeId directory, const FsFigures& sum, const Counted& counted);
 
   FileSystem& fs_;
   FsPlan& plan_;
@@ -190,10 +196,6 @@ class FsChange {
   bool tree_changed_ = false;
   Record tree_;
   std::map<InodeId, Kept> inodes_;
-  struct Counted {
-    FsFigures difference;
-    bool has_quota = false;
-  };
   std::map<std::pair<InodeId, uint8_t>, Counted> counted_;
   std::deque<Bytes> bytes_;
 };

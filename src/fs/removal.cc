@@ -58,7 +58,8 @@ Status plan_name_removal(FsPlan& plan, const OpenFiles& open_files, InodeId dire
 
 namespace {
 
-// The name at home is about to go: another one is home from now on.
+// The name at home is about to go: another one is home from now on. No quota keeps a name, or a
+// removed tree, from going: the file counts where it is, though that may be full.
 Status move_home(FsChange& change, InodeId inode, FsInode& file) {
   TRY_ASSIGN(const auto next, first_link(change.view(), change.keyspace(), inode));
   if (!next) return fs_error::corrupt(fmt::format("inode {} has lost a name", inode.value));
@@ -66,8 +67,8 @@ Status move_home(FsChange& change, InodeId inode, FsInode& file) {
              change.record(encode(FsLinkKey{change.keyspace(), inode, next->first, next->second})));
   change.remove(record);
   if (next->first != file.home) {
-    TRY(change.count(file.home, negative(figures_of(file))));
-    TRY(change.count(next->first, figures_of(file)));
+    TRY(change.count(file.home, negative(figures_of(file)), FsChange::Limit::none));
+    TRY(change.count(next->first, figures_of(file), FsChange::Limit::none));
     file.home = next->first;
   }
   return {};

@@ -97,9 +97,13 @@ class Clients {
   }
 
   // What became of an operation that the model can do or cannot.
-  void settle(const Status& done, bool can, FsModel after, uint64_t content_of = 0);
+  // Quotas limit what it adds to `limited_from`, if that is not what is there.
+  void settle(const Status& done, bool can, FsModel after, uint64_t content_of = 0,
+              const FsModel* limited_from = nullptr);
   void resolve(const Error& error, FsModel after, uint64_t content_of);
   bool is_mixed(uint64_t inode, const FsModel& after);
+
+  FsModel without_moved_home(uint64_t directory, const std::string& name, bool stays);
 
   void make();
   void link();
@@ -191,9 +195,11 @@ NewFile Clients::any_new_file(Bytes& content) {
 
 // --- outcomes ---
 
-void Clients::settle(const Status& done, bool can, FsModel after, uint64_t content_of) {
+void Clients::settle(const Status& done, bool can, FsModel after, uint64_t content_of,
+                     const FsModel* limited_from) {
+  const FsModel& from = limited_from == nullptr ? model_ : *limited_from;
+  const bool is_full = can && from.is_over_quota(after);
   after.forget_closed();
-  const bool is_full = can && model_.is_over_quota(after);
   if (done) {
     EXPECT_TRUE(can && !is_full) << last_ << " was done";
     model_ = std::move(after);
@@ -300,7 +306,7 @@ void Clients::unlink() {
   last_ = fmt::format("unlink {}/{}", directory, name);
   FsModel after = model_;
   const bool can = after.unlink(directory, name);
-  settle(fs().unlink(caller(), InodeId{directory}, name), can, std::move(after));
+  settle(fs().unlink(caller(), InodeId{directory}, name), can, after, 0, &after);
 }
 
 void Clients::remove_directory() {
@@ -319,7 +325,7 @@ void Clients::remove_tree() {
   last_ = fmt::format("remove tree {}/{}", directory, name);
   FsModel after = model_;
   const bool can = after.remove_tree(directory, name);
-  settle(fs().remove_tree(caller(), InodeId{directory}, name), can, std::move(after));
+  settle(fs().remove_tree(caller(), InodeId{directory}, name), can, after, 0, &after);
   collect();
 }
 
@@ -333,8 +339,19 @@ void Clients::rename() {
                       static_cast<int>(mode));
   FsModel after = model_;
   const bool can = after.rename(from, from_name, to, to_name, mode);
-  settle(fs().rename(caller(), InodeId{from}, from_name, InodeId{to}, to_name, mode), can,
-         std::move(after));
+  const FsModel limited_from = without_moved_home(to, to_name, mode == RenameMode::exchange);
+  settle(fs().rename(caller(), InodeId{from}, from_name, InodeId{to}, to_name, mode), can, after, 0,
+         &limited_from);
+}
+
+// A file with other names that makes room for something moves what it counts: no quota limits that.
+FsModel Clients::without_moved_home(uint64_t directory, const std::string& name, bool stays) {
+  FsModel model = model_;
+  const auto& entries = model_.at(directory).entries;
+  const auto entry = entries.find(name);
+  if (!stays && entry != entries.end() && model_.at(entry->second).names.size() > 1)
+    model.unlink(directory, name);
+  return model;
 }
 
 void Clients::set_attributes() {
