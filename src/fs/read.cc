@@ -12,7 +12,7 @@ constexpr uint64_t read_bytes_max = uint64_t{4} << 20;
 // An inode and its first extents, read by one scan; in most files there are no more.
 constexpr size_t first_records = 8;
 // A file that changes while it is looked at so often is held.
-constexpr unsigned looks_max = 8;
+constexpr unsigned looks_max = 100;
 
 // An inode and where some of its blocks are, of one instant.
 struct Look {
@@ -32,7 +32,8 @@ struct Look {
 class Looker {
  public:
   Looker(Tenant& tenant, InodeId inode, uint64_t begin, uint64_t end)
-      : engine_(tenant.map().engine),
+      : map_(tenant.map()),
+        engine_(tenant.map().engine),
         keyspace_(tenant.id()),
         inode_(inode),
         begin_(begin),
@@ -42,6 +43,14 @@ class Looker {
     TRY_ASSIGN(auto found, look_at_once());
     for (unsigned looks = 0; !found && looks < looks_max; looks++) {
       TRY_ASSIGN(found, look_twice());
+    }
+    if (!found) {  // where there are latches nobody changes it now
+      const auto look_held = [&](View&) -> Status {
+        TRY_ASSIGN(found, look_twice());
+        return {};
+      };
+      const Scope held = Scope::in(keyspace_).shared(encode(FsInodeKey{keyspace_, inode_}));
+      TRY(map_.transact(held, look_held));
     }
     if (found) return std::move(*found);
     return Error{Code::unavailable, fmt::format("inode {} changes all the time", inode_.value)};
@@ -107,6 +116,7 @@ class Looker {
     return {};
   }
 
+  const MapHandle& map_;
   Engine& engine_;
   const KeyspaceId keyspace_;
   const InodeId inode_;

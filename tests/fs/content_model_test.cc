@@ -101,8 +101,8 @@ class Actor {
       case 1:
       case 2: return write(file);
       case 3: return append(file);
-      case 4: return truncate(file);
-      case 5:
+      case 4:
+      case 5: return truncate(file);
       case 6: return allocate(file);
       case 7: return shift(file);
       case 8:
@@ -256,7 +256,10 @@ class Actor {
   }
 
   void truncate(size_t file) {
-    const uint64_t size = random_.one_in(10) ? 0 : any_offset(model_[file]);
+    uint64_t size = random_.one_in(10) ? 0 : any_offset(model_[file]);
+    // Longer again as often: that is where bytes of before could show.
+    if (random_.one_in(2)) size = model_[file].content.size() + random_.below(2 * block);
+    size = std::min<uint64_t>(size, size_max);
     model_[file].set_size(size);
     settle(fs().set_attributes(world_.caller(), model_[file].inode, {.size = size}), file);
   }
