@@ -153,6 +153,8 @@ void FilesWorld::expect_sound(bool is_collected) {
 }
 
 void FilesWorld::expect_nothing_is_left() {
+  // Ends the sessions: what could not be closed in them goes with them.
+  for (Server& server : servers_) server.files = std::make_unique<Files>(server.fs);
   expect_sound(false);
   EXPECT_OK(files().remove_all(files_owner, "/"));
   EXPECT_OK(fs().empty_trash(files_owner));
