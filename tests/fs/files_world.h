@@ -34,8 +34,8 @@ class FilesWorld {
   // fsck finds nothing; if all is collected, no block either that nobody uses. REQUIRES: faults are
   // off.
   void expect_sound(bool is_collected);
-  // It is sound, and then removes all, empties the trash, ends sessions and collects: then there is nothing but the
-  // root. REQUIRES: faults are off, and no reader or writer is left.
+  // It is sound, and then removes all, empties the trash, ends sessions and collects: then there is
+  // nothing but the root. REQUIRES: faults are off, and no reader or writer is left.
   void expect_nothing_is_left();
 
  private:
