@@ -11,6 +11,7 @@
 #include "codec/tenant_keys.h"
 #include "engine/faulty_engine.h"
 #include "engine/memory_engine.h"
+#include "fs/fsck.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "support/expect_ok.h"
 #include "support/power_loss_file_system.h"
@@ -139,11 +140,27 @@ void FilesWorld::collect_all() {
   FAIL() << "notes are left";
 }
 
+void FilesWorld::expect_sound(bool is_collected) {
+  JobControl control(clock_);
+  const auto report =
+      fsck(fs(), files_owner, {.offline = true}, control, [&](const FsckFinding& finding) {
+        // What could not be taken back when the engine failed is no damage.
+        if (finding.kind == FsckKind::block_unused && (is_faulty() || !is_collected)) return;
+        ADD_FAILURE() << to_string(finding.kind) << " inode " << finding.inode.value << ": "
+                      << finding.what;
+      });
+  ASSERT_OK(report);
+}
+
 void FilesWorld::expect_nothing_is_left() {
+  // Ends the sessions: what could not be closed in them goes with them.
+  for (Server& server : servers_) server.files = std::make_unique<Files>(server.fs);
+  expect_sound(false);
   EXPECT_OK(files().remove_all(files_owner, "/"));
   EXPECT_OK(fs().empty_trash(files_owner));
   for (Server& server : servers_) server.files.reset();
   collect_all();
+  expect_sound(true);
   Engine& engine = *backend_->handles()[0];
   const auto counted = stored_figures(engine, files_keyspace);
   const auto recounted = recount(engine, files_keyspace);

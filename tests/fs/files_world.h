@@ -31,8 +31,11 @@ class FilesWorld {
   FilesBackend& backend() { return *backend_; }
   bool is_faulty() const { return engine_ == FilesEngine::faulty; }
 
-  // Removes all, empties the trash, ends sessions and collects: then there is nothing but the
-  // root. REQUIRES: faults are off, and no reader or writer is left.
+  // fsck finds nothing; if all is collected, no block either that nobody uses. REQUIRES: faults are
+  // off.
+  void expect_sound(bool is_collected);
+  // It is sound, and then removes all, empties the trash, ends sessions and collects: then there is
+  // nothing but the root. REQUIRES: faults are off, and no reader or writer is left.
   void expect_nothing_is_left();
 
  private:
