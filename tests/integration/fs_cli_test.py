@@ -370,7 +370,8 @@ class Whole(FilesTest):
         self.wrong("", "quota", "d", "--bytes", "much")
 
     def test_trash(self):
-        self.assertIn("there is no trash", self.fs("trash", "list").out)
+        self.assertIn("kept for 24 h", self.fs("trash", "list").out)
+        self.assertIn("there is no trash", self.fs("trash", "keep", "0s").out)
         self.assertIn("kept for 7 d", self.fs("trash", "keep", "7d").out)
         self.store("d/f", "g", content=b"kept")
         self.fs("rm", "-r", "d", "g")
