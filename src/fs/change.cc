@@ -31,8 +31,8 @@ Result<FsFigures> decode_figures(InodeId directory, const Value& stored) {
   if (!stored.found()) return FsFigures();
   auto figures = decode<FsFigures>(stored.bytes());
   if (!figures)
-    return fs_error::corrupt(fmt::format("figures of directory {}: {}", directory.value,
-                                         figures.error().message));
+    return fs_error::corrupt(
+        fmt::format("figures of directory {}: {}", directory.value, figures.error().message));
   return *figures;
 }
 
@@ -142,9 +142,8 @@ Status FileSystem::change(const Caller* caller, FunctionRef<Status(FsPlan&)> pla
         TRY(run(change));
         return change.finish();
       };
-      done = caller != nullptr
-                 ? tenant_->write(*caller, Model::fs, planned.scope(), attempt)
-                 : tenant_->collect(Model::fs, planned.scope(), attempt);
+      done = caller != nullptr ? tenant_->write(*caller, Model::fs, planned.scope(), attempt)
+                               : tenant_->collect(Model::fs, planned.scope(), attempt);
     }
     if (done || done.error().reason != plan_outdated().reason || round > 2 * plans_max) return done;
   }
@@ -236,17 +235,17 @@ bool FsChange::is_below(InodeId directory, InodeId above) const {
                      [&](const FsPlan::Link& link) { return link.directory == above; });
 }
 
-Status FsChange::count(InodeId directory, const FsFigures& difference) {
+Status FsChange::count(InodeId directory, const FsFigures& difference, Limit limit) {
   const auto chain = plan_.chains_.find(directory);
   if (chain == plan_.chains_.end()) return plan_outdated();
-  const FsFigures above{.space = difference.space,
-                        .length = difference.length,
-                        .inodes = difference.inodes};
+  const FsFigures above{
+      .space = difference.space, .length = difference.length, .inodes = difference.inodes};
   bool first = true;
   for (const FsPlan::Link& link : chain->second.links) {
     Counted& counted = counted_[{link.directory, link.slot}];
     counted.has_quota = link.has_quota;
     add_to(counted.difference, first ? difference : above);
+    if (limit == Limit::none) add_to(counted.unlimited, first ? difference : above);
     first = false;
   }
   return {};
@@ -270,17 +269,17 @@ Status FsChange::set_figures(InodeId directory, const FsFigures& figures) {
   return {};
 }
 
-Status FsChange::check_quota(InodeId directory, const FsFigures& sum,
-                             const FsFigures& difference) {
+Status FsChange::check_quota(InodeId directory, const FsFigures& sum, const Counted& counted) {
   TRY_ASSIGN(const FsInode* const found, inode(directory));
   if ((found->flags & fs_quota) == 0) return plan_outdated();
   TRY_ASSIGN(const FsQuota quota, decode<FsQuota>(found->rest));
   const auto over = [](int64_t used, int64_t added, uint64_t max) {
     return max != 0 && added > 0 && used > 0 && static_cast<uint64_t>(used) > max;
   };
-  if (over(sum.space, difference.space, quota.bytes_max))
+  const FsFigures& all = counted.difference;
+  if (over(sum.space, all.space - counted.unlimited.space, quota.bytes_max))
     return fs_error::directory_quota(directory, "space");
-  if (over(sum.inodes, difference.inodes, quota.inodes_max))
+  if (over(sum.inodes, all.inodes - counted.unlimited.inodes, quota.inodes_max))
     return fs_error::directory_quota(directory, "inodes");
   return {};
 }
@@ -292,7 +291,7 @@ Status FsChange::write_figures() {
     TRY_ASSIGN(const Record found, record(encode(FsFiguresKey{keyspace_, directory, slot})));
     TRY_ASSIGN(FsFigures sum, decode_figures(directory, found.old));
     add_to(sum, counted.difference);
-    if (counted.has_quota) TRY(check_quota(directory, sum, counted.difference));
+    if (counted.has_quota) TRY(check_quota(directory, sum, counted));
     put(found, encode(sum));
   }
   return {};

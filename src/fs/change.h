@@ -13,9 +13,9 @@
 //             });
 //
 // Who changes entries of a directory, or what is counted in it, holds its inode shared; who removes
-// it holds it alone. Who moves or removes a directory, or gives it a quota, holds the tree alone and
-// counts its version up; all others hold the tree shared, so that the way from a directory to the
-// root stays as it was planned.
+// it holds it alone. Who moves or removes a directory, or gives it a quota, holds the tree alone
+// and counts its version up; all others hold the tree shared, so that the way from a directory to
+// the root stays as it was planned.
 #pragma once
 
 #include <deque>
@@ -138,7 +138,8 @@ class FsChange {
 
   // Space, length and inodes count in the directory and all above it, the rest in it alone.
   // REQUIRES: the plan charges it.
-  Status count(InodeId directory, const FsFigures& difference);
+  enum class Limit : bool { none, quotas };
+  Status count(InodeId directory, const FsFigures& difference, Limit limit = Limit::quotas);
   // The sum of all slots. REQUIRES: the plan has them all, and nothing of it was counted here.
   Result<FsFigures> figures(InodeId directory);
   // All of it in the first slot; of nothing no slot is left. REQUIRES: as above.
@@ -151,6 +152,8 @@ class FsChange {
   // alone.
   bool is_below(InodeId directory, InodeId above) const;
 
+  // Whether nobody has files open but those whom this process knows of.
+  bool knows_holders() const { return latched() && !fs_.has_strangers_; }
   // Whether the plan has the key alone: for what may have changed since.
   bool has_planned(ByteView key) const { return plan_.scope_.allows_write(key); }
 
@@ -174,11 +177,16 @@ class FsChange {
     Value old;
     std::optional<FsInode> now;  // absent: removed, or not there
   };
+  struct Counted {
+    FsFigures difference;
+    FsFigures unlimited;  // of it
+    bool has_quota = false;
+  };
   Status begin();
   Status finish();
   void write_inode(InodeId inode, const Kept& kept);
   Status write_figures();
-  Status check_quota(InodeId directory, const FsFigures& sum, const FsFigures& difference);
+  Status check_quota(InodeId directory, const FsFigures& sum, const Counted& counted);
 
   FileSystem& fs_;
   FsPlan& plan_;
@@ -188,10 +196,6 @@ class FsChange {
   bool tree_changed_ = false;
   Record tree_;
   std::map<InodeId, Kept> inodes_;
-  struct Counted {
-    FsFigures difference;
-    bool has_quota = false;
-  };
   std::map<std::pair<InodeId, uint8_t>, Counted> counted_;
   std::deque<Bytes> bytes_;
 };

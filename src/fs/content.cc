@@ -214,21 +214,21 @@ Result<bool> Content::set_size(uint64_t size) {
   return cut == first;
 }
 
+// Blocks go when no extent is stored any more that maps them. Without latches that is decided only
+// by the commit, and left to a note.
 Result<bool> Content::drop() {
-  is_going_ = true;
   if (is_inline()) return true;
   TRY_ASSIGN(const uint64_t cut, map_.load(0, file_blocks_max, change_extents_max));
+  const bool was_empty = file_.blocks == 0;
   release(cut, file_blocks_max);
-  if (!change_.latched()) {  // where nothing holds the inode, nothing goes before that is decided
-    if (cut == 0) leave_blocks_note(file_.data, 0, UINT64_MAX, 0);
-    return cut == 0;
+  if (change_.latched()) {
+    std::erase_if(freed_, [](const FileExtent& extent) { return extent.first < unlatched_blocks; });
+    if (was_empty)
+      TRY(change_.engine().blocks().remove(change_.keyspace(), file_.data, 0, file_.next));
+    return was_empty;
   }
-  BlockStore& blocks = change_.engine().blocks();
-  for (const FileExtent& extent : freed_)
-    if (extent.first >= unlatched_blocks)
-      TRY(blocks.remove(change_.keyspace(), file_.data, extent.first,
-                        extent.first + extent.blocks));
-  if (cut == 0) TRY(blocks.remove(change_.keyspace(), file_.data, 0, file_.next));
+  freed_.clear();
+  if (cut == 0) leave_blocks_note(file_.data, 0, UINT64_MAX, 0);
   return cut == 0;
 }
 
@@ -322,7 +322,7 @@ Status Content::store() {
     if (blocks != 0) TRY(store_use(data, blocks));
   if (!writes_.empty()) TRY(change_.engine().blocks().write(writes_));
   map_.store();
-  if (!is_going_) leave_blocks();
+  leave_blocks();
   return {};
 }
 
@@ -481,6 +481,7 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
     return {};
   };
   TRY(change(nullptr, plan, run));
+  if (!is_gone) TRY(change(nullptr, plan, run));  // most files go with the second
   return is_gone;
 }
 

@@ -114,7 +114,6 @@ class Content {
   BlockMap map_;
   const uint64_t size_before_;
   const uint64_t blocks_before_;
-  bool is_going_ = false;
   std::vector<BlockWrite> writes_;
   std::deque<Bytes> kept_;          // what writes_ refers to
   std::vector<FileExtent> freed_;   // of its own data

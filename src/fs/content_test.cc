@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "base/random.h"
@@ -220,6 +221,108 @@ TEST_P(ContentTest, AppendsFromManyThreadsLoseNothing) {
     EXPECT_EQ(pieces[static_cast<char>('a' + thread)], appends);
   check_all();
   collect_all();
+  check_all();
+}
+
+// More extents than one change takes.
+TEST_P(ContentTest, FilesInManyPieces) {
+  const uint64_t pieces = change_extents_max + 100;
+  const InodeId file = make_file(root_inode, "f");
+  std::vector<BlockWrite> writes;
+  // As many single writes would leave it, in the order from the last to the first.
+  const auto fragment = [&](CountedView& view) -> Status {
+    const Bytes key = encode(FsInodeKey{id_, file});
+    Value stored;
+    TRY(view.get(key, stored));
+    TRY_ASSIGN(FsInode inode, decode_inode(file, stored.bytes()));
+    inode.flags = 0;
+    inode.rest = {};
+    inode.size = 2 * pieces * block;
+    inode.blocks = inode.next = pieces;
+    view.put(key, encode(inode), stored);
+    view.count_outside(static_cast<int64_t>(pieces * block));
+    for (uint64_t i = 0; i < pieces; i++) {
+      view.put(encode(FsExtentKey{id_, file, 2 * i}),
+               encode(FsExtent{inode.data, pieces - 1 - i, 1}), Value());
+      writes.push_back({{id_, inode.data, i}, {}, "x"});
+    }
+    return {};
+  };
+  ASSERT_OK(tenant_->collect(Model::fs, Scope::all_of(id_), fragment));
+  ASSERT_OK(memory_.blocks().write(writes));
+  const InodeId clone = make_file(root_inode, "clone");
+  const auto copied = fs_->copy_range(writer, file, 0, clone, 0, 0);
+  ASSERT_OK(copied);
+  EXPECT_EQ(*copied, 2 * pieces * block);
+  ContentCheck(memory_, id_).run();
+  EXPECT_EQ(blocks(clone), pieces);
+  EXPECT_OK(fs_->fallocate(writer, clone, {FallocateMode::Kind::punch_hole, true}, block,
+                           2 * pieces * block));
+  EXPECT_EQ(blocks(clone), 1u);
+  truncate(file, 1);
+  EXPECT_EQ(stat(file).size, 1u);
+  EXPECT_EQ(blocks(file), 1u);
+  EXPECT_EQ(read(file), "x");
+  ContentCheck(memory_, id_).run();
+  collect_all();
+  ContentCheck(memory_, id_).run();
+  EXPECT_EQ(*stored_figures(memory_, id_), *recount(memory_, id_));
+}
+
+TEST_P(ContentTest, ReadersFindEveryBlock) {
+  const InodeId file = make_file(root_inode, "f");
+  write(file, 0, std::string(3 * block, 'a'));
+  std::atomic<bool> done{false};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 2; i++) {
+    readers.emplace_back([&, i] {
+      while (!done.load()) {
+        const std::string found = read(file, block + static_cast<uint64_t>(i) * 1'000, 4'096);
+        if (found.empty()) continue;  // cut meanwhile
+        // A block changes as one.
+        EXPECT_EQ(found, std::string(found.size(), found[0]));
+      }
+    });
+  }
+  for (int i = 0; i < 200; i++) {
+    write(file, 0, std::string(3 * block, static_cast<char>('a' + i % 26)));
+    if (i % 10 == 0) truncate(file, 0);
+    collect_all();
+  }
+  done = true;
+  for (std::thread& thread : readers) thread.join();
+  check_all();
+}
+
+TEST_P(ContentTest, ALostBlockIsTold) {
+  const InodeId file = make_file(root_inode, "f");
+  write(file, 0, std::string(3 * block, 'a'));
+  const BlockId lost = blocks_of(file)[1];
+  ASSERT_OK(memory_.blocks().remove(lost.keyspace, lost.data, lost.index, lost.index + 1));
+  std::string into(10, ' ');
+  EXPECT_REASON(fs_->read(reader, file, block, into), Code::corrupt, "fs_corrupt");
+  EXPECT_EQ(read(file, 0, 10), std::string(10, 'a'));
+  write(file, block, std::string(block, 'b'));  // written anew it is there again
+  EXPECT_EQ(read(file, block, 10), std::string(10, 'b'));
+  check_all();
+}
+
+TEST_P(ContentTest, OpenFilesAreReadAndWrittenWithoutAName) {
+  const auto session = fs_->begin_session(writer, "test");
+  ASSERT_OK(session);
+  const InodeId file = make_file(root_inode, "f");
+  ASSERT_OK(fs_->open_file(writer, *session, file));
+  write(file, 0, std::string(2 * block, 'x'));
+  ASSERT_OK(fs_->unlink(writer, root_inode, "f"));
+  write(file, 2 * block, "y");
+  truncate(file, 3 * block);
+  EXPECT_EQ(read(file, 2 * block, 2), std::string("y\0", 2));
+  EXPECT_EQ(fs_->figures(reader)->used.space, 0u);
+  EXPECT_EQ(fs_->figures(reader)->used.length, 0u);
+  check_all();
+  ASSERT_OK(fs_->close_file(writer, *session, file));
+  collect_all();
+  EXPECT_REASON(fs_->stat(reader, file), Code::not_found, "stale");
   check_all();
 }
 

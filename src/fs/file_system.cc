@@ -57,11 +57,17 @@ Result<std::shared_ptr<FileSystem>> FileSystem::open(std::shared_ptr<Tenant> ten
       scope.exclusive(encode(FsInodeKey{keyspace, inode}));
     TRY(tenant->collect(Model::fs, scope, [&](CountedView& view) -> Status {
       TRY(view.get(superblock, stored));
+      // Without a superblock but with a root it is damaged: it opens, for fsck, and gives out no
+      // ids.
+      if (!stored.found()) TRY(view.get(encode(FsInodeKey{keyspace, root_inode}), stored));
       if (stored.found()) return {};
       return make_file_system(view, keyspace, map.clock);
     }));
   }
-  return std::shared_ptr<FileSystem>(new FileSystem(std::move(tenant), options));
+  std::shared_ptr<FileSystem> opened(new FileSystem(std::move(tenant), options));
+  if (const auto found = opened->superblock()) opened->strangers_below_ = found->ids;
+  TRY(opened->look_for_strangers());
+  return opened;
 }
 
 int64_t FileSystem::now_ns() const { return tenant_->map().clock.unix_ns(); }
@@ -118,8 +124,7 @@ Result<std::optional<FileSystem::Place>> FileSystem::place(InodeId directory,
   }
   TRY_ASSIGN(const auto seen, see_inode(tenant_->map().engine, keyspace(), directory));
   if (!seen) return std::optional<Place>();
-  const Place place{.parent = seen->inode.home,
-                    .has_quota = (seen->inode.flags & fs_quota) != 0};
+  const Place place{.parent = seen->inode.home, .has_quota = (seen->inode.flags & fs_quota) != 0};
   const std::lock_guard lock(places_mutex_);
   if (places_version_ == tree_version) {
     if (places_.size() >= places_max) places_.clear();

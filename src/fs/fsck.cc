@@ -16,17 +16,20 @@ constexpr size_t blocks_listed_at_once = 10'000;
 constexpr uint64_t bytes_of_a_look = 256;  // for the pace: about what it reads
 
 constexpr std::string_view kind_names[fsck_kinds] = {
-    "superblock_lost",     "tree_version_lost", "id_over_counter",       "record_damaged",
-    "inode_damaged",       "inode_lost",        "size_wrong",            "blocks_wrong",
-    "flags_wrong",         "entry_to_nothing",  "entry_wrong",           "entry_of_nothing",
-    "name_illegal",        "name_missing",      "directory_named_twice", "directory_circle",
-    "home_wrong",          "links_wrong",       "link_lost",             "link_wrong",
-    "figures_wrong",       "extent_damaged",    "extent_overlaps",       "block_missing",
-    "block_damaged",       "block_unused",      "data_use_wrong",        "shared_data_wrong",
-    "session_without_end", "held_by_none",      "lock_of_none",          "note_missing",
-    "note_damaged",        "counters_wrong",    "not_confirmed"};
+    "superblock_lost",   "tree_version_lost",   "id_over_counter",
+    "record_damaged",    "inode_damaged",       "inode_lost",
+    "size_wrong",        "blocks_wrong",        "flags_wrong",
+    "entry_to_nothing",  "entry_wrong",         "entry_of_nothing",
+    "name_illegal",      "name_missing",        "directory_named_twice",
+    "directory_circle",  "home_wrong",          "links_wrong",
+    "link_lost",         "link_wrong",          "figures_wrong",
+    "extent_damaged",    "extent_overlaps",     "block_missing",
+    "block_damaged",     "block_unused",        "data_use_wrong",
+    "shared_data_wrong", "session_without_end", "held_by_none",
+    "lock_of_none",      "note_missing",        "note_damaged",
+    "counters_wrong",    "not_confirmed"};
 
-using Look = FunctionRef<Status(FsckLook&)>;
+using LookAt = FunctionRef<Status(FsckLook&)>;
 
 class Fsck {
  public:
@@ -74,8 +77,8 @@ class Fsck {
   Status check_notes();
 
   // Looks until nothing is wrong, or it is for sure; then tells, and repairs.
-  Status settle(Look look);
-  Status settle_one(Look look, std::vector<InodeId>& to_recount);
+  Status settle(LookAt look);
+  Status settle_one(LookAt look, std::vector<InodeId>& to_recount);
   Status find_lost_found();
   void tell(const FsckLook& look, bool repaired);
   RecordCursor scope(char scope) {
@@ -107,7 +110,7 @@ void Fsck::tell(const FsckLook& look, bool repaired) {
   }
 }
 
-Status Fsck::settle(Look look) {
+Status Fsck::settle(LookAt look) {
   std::vector<InodeId> to_recount;
   TRY(settle_one(look, to_recount));
   while (!to_recount.empty()) {
@@ -118,7 +121,7 @@ Status Fsck::settle(Look look) {
   return {};
 }
 
-Status Fsck::settle_one(Look look, std::vector<InodeId>& to_recount) {
+Status Fsck::settle_one(LookAt look, std::vector<InodeId>& to_recount) {
   TRY(control_.pass(bytes_of_a_look));
   std::optional<FsckLook> before;
   for (int i = 0; i < (options_.offline ? 1 : free_looks); i++) {
@@ -238,8 +241,8 @@ Status Fsck::check_inodes() {
       const auto seen = see_inode(fs_.tenant().map().engine, world_.keyspace, *inode);
       if (seen && *seen) {
         const FsInode& content = (*seen)->inode;
-        window.push_back({*inode, content.links, 0, content.type == FileType::directory,
-                          names_doubtful_});
+        window.push_back(
+            {*inode, content.links, 0, content.type == FileType::directory, names_doubtful_});
       }
     }
     if (window.size() >= options_.window || (!inode && !window.empty())) {
@@ -378,8 +381,8 @@ Status Fsck::forget_what_is_in_use(std::vector<BlockId>& unmapped) {
   // An inode's own data has its number, or came with a clone: then all are looked at.
   std::vector<BlockId> left;
   for (const BlockId& block : unmapped) {
-    TRY_ASSIGN(const auto owner, see_inode(fs_.tenant().map().engine, world_.keyspace,
-                                           InodeId{block.data.value}));
+    TRY_ASSIGN(const auto owner,
+               see_inode(fs_.tenant().map().engine, world_.keyspace, InodeId{block.data.value}));
     if (!owner || owner->inode.data != block.data || block.index < owner->inode.next)
       left.push_back(block);
   }

@@ -29,8 +29,8 @@ struct FsckLook::Records {
   bool found = false;
   bool damaged = false;
   Bytes stored;
-  FsInode content{};              // if found and not damaged
-  std::vector<FileExtent> kept;   // that make sense and do not overlap, in the order of the file
+  FsInode content{};             // if found and not damaged
+  std::vector<FileExtent> kept;  // that make sense and do not overlap, in the order of the file
   std::vector<FileExtent> as_stored;
   std::vector<std::pair<uint64_t, uint64_t>> cuts;  // of the file: [begin, end), to become holes
   bool edits_extents = false;
@@ -64,8 +64,7 @@ struct FsckLook::Records {
 Status FsckLook::inode(InodeId inode) {
   Records records;
   records.inode = inode;
-  RecordCursor cursor =
-      RecordCursor::of_prefix(source_, encode(FsInodeKey{keyspace_, inode}));
+  RecordCursor cursor = RecordCursor::of_prefix(source_, encode(FsInodeKey{keyspace_, inode}));
   for (;;) {
     TRY_ASSIGN(const bool more, cursor.next());
     if (!more) break;
@@ -117,10 +116,10 @@ void FsckLook::take_extent(Records& records, ByteView key, ByteView value) {
   if (!extent) {
     const auto place = decode<FsExtentKey>(key);
     report(FsckKind::extent_damaged, records.inode,
-           fmt::format("the extent from {} on does not make sense: {} {}",
-                       place ? fmt::format("byte {}", place->block * block_bytes_max)
-                             : "an unknown byte",
-                       to_hex(key), to_hex(value)));
+           fmt::format(
+               "the extent from {} on does not make sense: {} {}",
+               place ? fmt::format("byte {}", place->block * block_bytes_max) : "an unknown byte",
+               to_hex(key), to_hex(value)));
     remove(Bytes(key));
     return;
   }
@@ -131,8 +130,7 @@ void FsckLook::take_extent(Records& records, ByteView key, ByteView value) {
   }
   records.as_stored.push_back(*extent);
   use_id(extent->data.value);
-  if (extent->first >= blocks_of_ids)
-    use_id((extent->first - blocks_of_ids) >> id_of_blocks_log2);
+  if (extent->first >= blocks_of_ids) use_id((extent->first - blocks_of_ids) >> id_of_blocks_log2);
   FileExtent kept = *extent;
   const uint64_t covered = records.end();
   if (kept.block < covered) {
@@ -389,8 +387,8 @@ Status FsckLook::check_stored(Records& records, const FileExtent& extent) {
   };
   BlockId from{keyspace_, extent.data, extent.first};
   for (bool more = true; more;) {
-    TRY_ASSIGN(const BlockPage page, blocks.list(from, {keyspace_, extent.data, behind},
-                                                 listed_at_once));
+    TRY_ASSIGN(const BlockPage page,
+               blocks.list(from, {keyspace_, extent.data, behind}, listed_at_once));
     for (const StoredBlock& stored : page.blocks) {
       missing(at, stored.block.index);
       at = stored.block.index + 1;

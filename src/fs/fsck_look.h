@@ -146,7 +146,7 @@ class FsckLook {
   const FsckLook* const before_;
   std::vector<FsckFinding> findings_;
   std::map<Bytes, std::optional<Bytes>, std::less<>> edits_;
-  std::vector<Bytes> notes_;                 // to be left
+  std::vector<Bytes> notes_;  // to be left
   std::vector<BlockRange> doomed_blocks_;
   std::vector<std::pair<uint64_t, uint64_t>> bad_blocks_;  // of the file: [first, end)
   std::set<InodeId> to_recount_;

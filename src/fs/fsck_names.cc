@@ -398,8 +398,8 @@ Status FsckLook::entries_of(InodeId parent) {
     TRY_ASSIGN(const bool has_any, has_entries(parent));
     if (!has_any) return {};
     report(FsckKind::inode_lost, parent, "entries of a directory that is not there");
-    put_inode(parent, new_inode({.type = FileType::directory, .mode = 0700}, parent, 1,
-                                world_.now_ns()));
+    put_inode(parent,
+              new_inode({.type = FileType::directory, .mode = 0700}, parent, 1, world_.now_ns()));
     tree_changes_ = true;
     return {};
   }

@@ -39,8 +39,7 @@ std::optional<BlockRange> blocks_of_note(ByteView target) {
 // --- edits ---
 
 FsckFinding& FsckLook::report(FsckKind kind, InodeId inode, std::string what) {
-  return findings_.emplace_back(
-      FsckFinding{.kind = kind, .inode = inode, .what = std::move(what)});
+  return findings_.emplace_back(FsckFinding{.kind = kind, .inode = inode, .what = std::move(what)});
 }
 
 FsckFinding& FsckLook::report(FsckKind kind, InodeId inode, InodeId directory, ByteView name,
@@ -102,8 +101,8 @@ Status FsckLook::apply(CountedView& view) {
     if (key.size() == fs_inode_key_bytes && key[fs_scope_offset] == 1) {
       const auto was = decode<FsInode>(old.found() ? old.bytes() : "");
       const auto is = decode<FsInode>(value ? ByteView(*value) : "");
-      const int64_t blocks = static_cast<int64_t>(is ? is->blocks : 0) -
-                             static_cast<int64_t>(was ? was->blocks : 0);
+      const int64_t blocks =
+          static_cast<int64_t>(is ? is->blocks : 0) - static_cast<int64_t>(was ? was->blocks : 0);
       view.count_keys((value ? 1 : 0) - (old.found() ? 1 : 0));
       view.count_outside(blocks * int64_t{block_bytes_max});
     }
@@ -220,7 +219,8 @@ Status FsckLook::shared_data(DataId data) {
 Status FsckLook::unused_blocks(std::span<const BlockId> candidates) {
   std::set<BlockId> left(candidates.begin(), candidates.end());
   const auto erase = [&](DataId data, uint64_t first, uint64_t end) {
-    left.erase(left.lower_bound({keyspace_, data, first}), left.lower_bound({keyspace_, data, end}));
+    left.erase(left.lower_bound({keyspace_, data, first}),
+               left.lower_bound({keyspace_, data, end}));
   };
   RecordCursor inodes = RecordCursor::of_prefix(source_, fs_scope_prefix(keyspace_, 1));
   for (;;) {
@@ -247,7 +247,8 @@ Status FsckLook::unused_blocks(std::span<const BlockId> candidates) {
     if (!more || left.empty()) break;
     const auto note = decode<GarbageKey>(notes.key());
     if (!note || note->model != Model::fs) continue;
-    if (const auto range = blocks_of_note(note->target)) erase(range->data, range->first, range->end);
+    if (const auto range = blocks_of_note(note->target))
+      erase(range->data, range->first, range->end);
   }
   for (const BlockId& block : left) {
     const BlockId next{block.keyspace, block.data, block.index + 1};
@@ -280,8 +281,7 @@ Status FsckLook::session(SessionId session) {
     TRY_ASSIGN(const bool more, notes.next());
     if (!more) break;
     const auto note = decode<GarbageKey>(notes.key());
-    if (note && note->model == Model::fs &&
-        note->target == fs_note(FsNote::session, session.value))
+    if (note && note->model == Model::fs && note->target == fs_note(FsNote::session, session.value))
       return {};
   }
   report(FsckKind::session_without_end, InodeId{0},
@@ -370,18 +370,16 @@ Status FsckLook::counters() {
   TRY(count(notes_prefix(keyspace_)));
   // Last, and not in the view, which is to add to them: who changed them since changed more.
   Figures stored;
-  const Bytes prefix =
-      encode(CounterKey{keyspace_, Model::fs, CounterName::bytes, 0}).substr(0, 6);
+  const Bytes prefix = encode(CounterKey{keyspace_, Model::fs, CounterName::bytes, 0}).substr(0, 6);
   Status bad;
-  TRY(world_.engine().scan({.begin = prefix, .end = prefix_end(prefix)},
-                           [&](ByteView key, ByteView value) {
-                             const auto counter = decode<CounterKey>(key);
-                             const auto number = decode_counter_value(value);
-                             if (counter && number)
-                               (counter->counter == CounterName::bytes ? stored.bytes
-                                                                       : stored.keys) += *number;
-                             return Visit::go_on;
-                           }));
+  TRY(world_.engine().scan(
+      {.begin = prefix, .end = prefix_end(prefix)}, [&](ByteView key, ByteView value) {
+        const auto counter = decode<CounterKey>(key);
+        const auto number = decode_counter_value(value);
+        if (counter && number)
+          (counter->counter == CounterName::bytes ? stored.bytes : stored.keys) += *number;
+        return Visit::go_on;
+      }));
   if (stored == right) return {};
   report(FsckKind::counters_wrong, InodeId{0},
          fmt::format("there are {} bytes and {} inodes, the counters say {} and {}", right.bytes,

@@ -60,14 +60,14 @@ class RecordCursor {
   Status load() {
     page_.clear();
     at_ = static_cast<size_t>(-1);
-    TRY_ASSIGN(ScanPage page, source_.scan({.begin = from_,
-                                            .end = end_,
-                                            .entries_max = page_entries,
-                                            .bytes_max = page_bytes},
-                                           [&](ByteView key, ByteView value) {
-                                             page_.emplace_back(key, value);
-                                             return Visit::go_on;
-                                           }));
+    TRY_ASSIGN(
+        ScanPage page,
+        source_.scan(
+            {.begin = from_, .end = end_, .entries_max = page_entries, .bytes_max = page_bytes},
+            [&](ByteView key, ByteView value) {
+              page_.emplace_back(key, value);
+              return Visit::go_on;
+            }));
     done_ = !page.resume;
     if (page.resume) from_ = std::move(*page.resume);
     return {};

@@ -296,6 +296,24 @@ TEST_P(LocksTest, AfterACrashTheyStayUntilTheSessionIsOver) {
   check();
 }
 
+TEST_P(LocksTest, OfACrashedProcessKeepTheFileToo) {
+  ASSERT_OK(lock(0, 1, 0, 9, exclusive));
+  open_files_anew();
+  ASSERT_OK(fs_->unlink(writer, root_inode, "f"));
+  collect_all();
+  EXPECT_EQ(stored().size(), 1u);
+  EXPECT_EQ(stat(file_).links, 0u) << "its session may come back";
+  clock_.advance_ms(60'000);
+  collect_all();
+  EXPECT_TRUE(stored().empty());
+  EXPECT_EQ(fs_->stat(reader, file_).error().reason, "stale");
+  // From now on nobody holds what this process does not know of: a small file goes at once.
+  const InodeId next = make_file(root_inode, "next");
+  ASSERT_OK(fs_->unlink(writer, root_inode, "next"));
+  EXPECT_EQ(fs_->stat(reader, next).has_value(), GetParam() == Way::expecting);
+  check();
+}
+
 TEST_P(LocksTest, ThereAreNotTooMany) {
   LockList full;
   for (uint64_t i = 0; i < file_locks_max; i++)

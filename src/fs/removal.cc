@@ -58,17 +58,17 @@ Status plan_name_removal(FsPlan& plan, const OpenFiles& open_files, InodeId dire
 
 namespace {
 
-// The name at home is about to go: another one is home from now on.
+// The name at home is about to go: another one is home from now on. No quota keeps a name, or a
+// removed tree, from going: the file counts where it is, though that may be full.
 Status move_home(FsChange& change, InodeId inode, FsInode& file) {
   TRY_ASSIGN(const auto next, first_link(change.view(), change.keyspace(), inode));
-  if (!next)
-    return fs_error::corrupt(fmt::format("inode {} has lost a name", inode.value));
-  TRY_ASSIGN(const auto record, change.record(encode(FsLinkKey{change.keyspace(), inode,
-                                                               next->first, next->second})));
+  if (!next) return fs_error::corrupt(fmt::format("inode {} has lost a name", inode.value));
+  TRY_ASSIGN(const auto record,
+             change.record(encode(FsLinkKey{change.keyspace(), inode, next->first, next->second})));
   change.remove(record);
   if (next->first != file.home) {
-    TRY(change.count(file.home, negative(figures_of(file))));
-    TRY(change.count(next->first, figures_of(file)));
+    TRY(change.count(file.home, negative(figures_of(file)), FsChange::Limit::none));
+    TRY(change.count(next->first, figures_of(file), FsChange::Limit::none));
     file.home = next->first;
   }
   return {};
@@ -83,8 +83,8 @@ Status remove_name(FsChange& change, const OpenFiles& open_files, InodeId direct
   file->changed_ns = change.now_ns();
   if (file->links > 1) {
     file->links--;
-    TRY_ASSIGN(const auto further, change.record(encode(FsLinkKey{change.keyspace(), inode,
-                                                                  directory, name})));
+    TRY_ASSIGN(const auto further,
+               change.record(encode(FsLinkKey{change.keyspace(), inode, directory, name})));
     if (!further.old.found()) return move_home(change, inode, *file);
     change.remove(further);
     return {};
@@ -98,8 +98,9 @@ Status remove_name(FsChange& change, const OpenFiles& open_files, InodeId direct
 }
 
 void leave_inode(FsChange& change, InodeId inode, const FsInode& stored) {
-  // Where others may have it open (a shared engine), the collector looks for that.
-  if (change.latched() && is_one_record(stored)) return change.remove_inode(inode);
+  // Where others may hold it (a shared engine, sessions from before a crash), the collector looks
+  // for that.
+  if (change.knows_holders() && is_one_record(stored)) return change.remove_inode(inode);
   change.view().leave_garbage(change.now_ms(), fs_note(FsNote::inode, inode.value),
                               stored.blocks * block_bytes_max);
 }
@@ -152,10 +153,8 @@ Status FileSystem::remove_directory(const Caller& caller, InodeId directory, Byt
     TRY(change.remove_entry(directory, name));
     TRY(change.set_figures(entry->inode, {}));
     TRY(drop_directory(change, entry->inode, *removed));
-    return change.count(directory, {.inodes = -1,
-                                    .entries = -1,
-                                    .directories = -1,
-                                    .changed_ns = change.now_ns()});
+    return change.count(
+        directory, {.inodes = -1, .entries = -1, .directories = -1, .changed_ns = change.now_ns()});
   };
   return change(&caller, plan, run);
 }

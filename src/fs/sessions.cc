@@ -270,7 +270,21 @@ Result<bool> FileSystem::collect_session(const Garbage& note, SessionId session)
     return {};
   };
   TRY(tenant_->collect(Model::fs, Scope::in(keyspace()).exclusive(key), run));
+  if (gone && has_strangers_) TRY(look_for_strangers());
   return gone;
+}
+
+Status FileSystem::look_for_strangers() {
+  const Bytes begin = session_key(keyspace(), SessionId{0});
+  const Bytes end = session_key(keyspace(), SessionId{strangers_below_});
+  bool found = false;
+  TRY(tenant_->map().engine.scan({.begin = begin, .end = end, .entries_max = 1},
+                                 [&](ByteView, ByteView) {
+                                   found = true;
+                                   return Visit::stop;
+                                 }));
+  has_strangers_ = found;
+  return {};
 }
 
 // --- open files ---

@@ -18,9 +18,10 @@ class Corrupter;
 
 struct Damage {
   std::string name;
-  FsckKind kind;                // what must be found
-  std::set<FsckKind> follows;   // what may be found beside it
+  FsckKind kind;               // what must be found
+  std::set<FsckKind> follows;  // what may be found beside it
   std::function<void(Corrupter&)> make;
+  bool latched_only = false;  // elsewhere nothing would be wrong
 };
 const std::vector<Damage>& all_damages();
 

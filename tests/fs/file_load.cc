@@ -156,8 +156,8 @@ Result<std::map<std::string, std::string>> FileLoad::files(size_t lane) {
     TRY_ASSIGN(const FileAttributes stat, fs_->stat(caller_, inode));
     std::string content(stat.size, '\0');
     for (size_t done = 0; done < content.size();) {
-      TRY_ASSIGN(const size_t part, fs_->read(caller_, inode, done,
-                                              {content.data() + done, content.size() - done}));
+      TRY_ASSIGN(const size_t part,
+                 fs_->read(caller_, inode, done, {content.data() + done, content.size() - done}));
       if (part == 0) return corrupt(fmt::format("{} is shorter than it says", name));
       done += part;
     }
@@ -174,8 +174,8 @@ Result<uint64_t> FileLoad::position(size_t lane, uint64_t least, uint64_t most) 
   }
   std::string names;
   for (const auto& [name, content] : found) names += fmt::format(" {}:{}", name, content.size());
-  return corrupt(fmt::format("lane {} is not as {} to {} steps leave it:{}", lane, least, most,
-                             names));
+  return corrupt(
+      fmt::format("lane {} is not as {} to {} steps leave it:{}", lane, least, most, names));
 }
 
 Status FileLoad::check() {
@@ -184,8 +184,8 @@ Status FileLoad::check() {
   TRY_ASSIGN(const FsckReport report,
              fsck(*fs_, caller_, {.offline = true}, control, [&](const FsckFinding& found) {
                if (found.kind != FsckKind::block_unused)
-                 wrong += fmt::format("{} inode {}: {}\n", to_string(found.kind),
-                                      found.inode.value, found.what);
+                 wrong += fmt::format("{} inode {}: {}\n", to_string(found.kind), found.inode.value,
+                                      found.what);
              }));
   if (!report.clean()) return corrupt(wrong);
   TRY_ASSIGN(const Figures stored, stored_figures(engine_, id));

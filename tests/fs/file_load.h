@@ -43,9 +43,7 @@ class FileLoad {
 
  private:
   FileLoad(Engine& engine, Clock& clock, Durability durability)
-      : engine_(engine),
-        transactor_(engine, clock),
-        map_{engine, transactor_, clock, durability} {}
+      : engine_(engine), transactor_(engine, clock), map_{engine, transactor_, clock, durability} {}
   Status step(size_t lane, uint64_t number);
   Result<InodeId> find(size_t lane, const std::string& name);
   Result<std::map<std::string, std::string>> files(size_t lane);

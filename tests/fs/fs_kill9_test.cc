@@ -64,8 +64,7 @@ TEST(FsKill9, NothingAcknowledgedIsMissing) {
     const char* const durabilities[] = {"always", "everysec", "off"};
     const FileLoad::Positions told =
         run_and_kill(data, durabilities[random.below(3)], positions, random.below(600));
-    const auto engine =
-        open_rocksdb_engine({.path = data, .clock = clock, .cache_bytes = 8 << 20});
+    const auto engine = open_rocksdb_engine({.path = data, .clock = clock, .cache_bytes = 8 << 20});
     ASSERT_OK(engine);
     const auto load = FileLoad::open(**engine, clock, Durability::always);
     ASSERT_OK(load);

@@ -50,8 +50,7 @@ void allocate(ModelFile& file, uint64_t offset, uint64_t end, bool keep_size) {
 }  // namespace
 
 FsModel::FsModel(std::initializer_list<InodeId> roots) {
-  for (const InodeId inode : roots)
-    add(inode.value, {.type = FileType::directory, .mode = 0755});
+  for (const InodeId inode : roots) add(inode.value, {.type = FileType::directory, .mode = 0755});
 }
 
 const ModelFile* FsModel::find(uint64_t inode) const {
@@ -265,8 +264,7 @@ bool FsModel::rename(uint64_t from, const std::string& from_name, uint64_t to,
   return true;
 }
 
-bool FsModel::adopt(uint64_t inode, uint64_t directory, const std::string& name,
-                    bool may_replace) {
+bool FsModel::adopt(uint64_t inode, uint64_t directory, const std::string& name, bool may_replace) {
   if (!put_directory(directory) || find(inode) == nullptr || !at(inode).names.empty()) return false;
   if (at(directory).entries.contains(name) &&
       (!may_replace || !replace(directory, name, at(inode).type)))
@@ -363,6 +361,27 @@ uint64_t FsModel::share(uint64_t from, uint64_t from_offset, uint64_t to, uint64
   return size;
 }
 
+uint64_t FsModel::copy_piece(uint64_t from, uint64_t from_offset, uint64_t to, uint64_t to_offset,
+                             uint64_t size) {
+  const ModelFile source = at(from);
+  uint64_t data = from_offset;
+  if (!source.is_inline && !source.mapped.contains(data / block)) {
+    const auto next = source.mapped.upper_bound(data / block);
+    data = source.content.size();
+    if (next != source.mapped.end()) data = std::min(data, *next * block);
+  }
+  const uint64_t hole = data - from_offset;
+  if (hole < block) {
+    const std::string bytes = source.content.substr(from_offset, std::min(size, copied_at_once));
+    write(to, to_offset, bytes);
+    return bytes.size();
+  }
+  size = std::min(size, hole);
+  fallocate(to, {FallocateMode::Kind::punch_hole, true}, to_offset, size);
+  if (at(to).content.size() < to_offset + size) set_size(to, to_offset + size);
+  return size;
+}
+
 bool FsModel::copy_range(uint64_t from, uint64_t from_offset, uint64_t to, uint64_t to_offset,
                          uint64_t size) {
   const ModelFile* const source = find(from);
@@ -381,10 +400,8 @@ bool FsModel::copy_range(uint64_t from, uint64_t from_offset, uint64_t to, uint6
       copied = share(from, from_offset + done, to, to_offset + done, left);
     if (copied == 0) {
       const uint64_t to_next = block - (from_offset + done) % block;
-      copied = std::min(can_share ? std::min(left, to_next) : left, copied_at_once);
-      const std::string bytes = at(from).content.substr(from_offset + done, copied);
-      copied = bytes.size();
-      write(to, to_offset + done, bytes);
+      copied = copy_piece(from, from_offset + done, to, to_offset + done,
+                          can_share ? std::min(left, to_next) : left);
     }
     if (copied == 0) return true;
     done += copied;

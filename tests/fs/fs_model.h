@@ -23,11 +23,11 @@ struct ModelFile {
   bool is_inline = true;
   std::set<uint64_t> mapped;  // blocks of the file
   std::map<std::string, std::string> xattrs;
-  std::map<std::string, uint64_t> entries;          // of a directory
-  FsQuota quota{};                                  // of a directory
-  uint64_t parent = 0;                              // of a directory
-  std::set<std::pair<uint64_t, std::string>> names; // of another file
-  std::pair<uint64_t, std::string> home;            // the one that it is counted by
+  std::map<std::string, uint64_t> entries;           // of a directory
+  FsQuota quota{};                                   // of a directory
+  uint64_t parent = 0;                               // of a directory
+  std::set<std::pair<uint64_t, std::string>> names;  // of another file
+  std::pair<uint64_t, std::string> home;             // the one that it is counted by
 
   bool is_directory() const { return type == FileType::directory; }
 };
@@ -51,8 +51,8 @@ class FsModel {
   bool unlink(uint64_t directory, const std::string& name);
   bool remove_directory(uint64_t directory, const std::string& name);
   bool remove_tree(uint64_t directory, const std::string& name);
-  bool rename(uint64_t from, const std::string& from_name, uint64_t to,
-              const std::string& to_name, RenameMode mode);
+  bool rename(uint64_t from, const std::string& from_name, uint64_t to, const std::string& to_name,
+              RenameMode mode);
   bool adopt(uint64_t inode, uint64_t directory, const std::string& name, bool replace);
   void make_unnamed(uint64_t inode, const NewFile& file) { add(inode, file); }
 
@@ -74,6 +74,8 @@ class FsModel {
   void drop_tree(uint64_t inode);
   uint64_t share(uint64_t from, uint64_t from_offset, uint64_t to, uint64_t to_offset,
                  uint64_t size);
+  uint64_t copy_piece(uint64_t from, uint64_t from_offset, uint64_t to, uint64_t to_offset,
+                      uint64_t size);
   bool replace(uint64_t directory, const std::string& name, FileType by);
   bool put_directory(uint64_t directory) const;
 

@@ -36,9 +36,8 @@ class FsPowerCut : public testing::Test {
     std::vector<std::thread> threads;
     for (size_t lane = 0; lane < FileLoad::lanes; lane++)
       threads.emplace_back([&, lane] {
-        const Status end = (*load)->run_lane(lane, positions_[lane], [&](uint64_t steps) {
-          acknowledged_[lane] = steps;
-        });
+        const Status end = (*load)->run_lane(lane, positions_[lane],
+                                             [&](uint64_t steps) { acknowledged_[lane] = steps; });
         EXPECT_TRUE(cutter_.is_cut()) << to_string(end.error());
       });
     for (std::thread& thread : threads) thread.join();

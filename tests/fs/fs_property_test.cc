@@ -20,7 +20,8 @@ class Clients {
  public:
   static constexpr size_t sessions_max = 3;
 
-  Clients(FsWorld& world, uint64_t seed, InodeId base = root_inode, std::mutex* collecting = nullptr)
+  Clients(FsWorld& world, uint64_t seed, InodeId base = root_inode,
+          std::mutex* collecting = nullptr)
       : world_(world),
         random_(seed),
         base_(base),
@@ -96,9 +97,13 @@ class Clients {
   }
 
   // What became of an operation that the model can do or cannot.
-  void settle(const Status& done, bool can, FsModel after, uint64_t content_of = 0);
+  // Quotas limit what it adds to `limited_from`, if that is not what is there.
+  void settle(const Status& done, bool can, FsModel after, uint64_t content_of = 0,
+              const FsModel* limited_from = nullptr);
   void resolve(const Error& error, FsModel after, uint64_t content_of);
   bool is_mixed(uint64_t inode, const FsModel& after);
+
+  FsModel without_moved_home(uint64_t directory, const std::string& name, bool stays);
 
   void make();
   void link();
@@ -190,9 +195,11 @@ NewFile Clients::any_new_file(Bytes& content) {
 
 // --- outcomes ---
 
-void Clients::settle(const Status& done, bool can, FsModel after, uint64_t content_of) {
+void Clients::settle(const Status& done, bool can, FsModel after, uint64_t content_of,
+                     const FsModel* limited_from) {
+  const FsModel& from = limited_from == nullptr ? model_ : *limited_from;
+  const bool is_full = can && from.is_over_quota(after);
   after.forget_closed();
-  const bool is_full = can && model_.is_over_quota(after);
   if (done) {
     EXPECT_TRUE(can && !is_full) << last_ << " was done";
     model_ = std::move(after);
@@ -226,8 +233,8 @@ void Clients::resolve(const Error& error, FsModel after, uint64_t content_of) {
   } else {
     const std::string from_before = world_.difference(model_, base_);
     if (!from_before.empty() && (content_of == 0 || !is_mixed(content_of, after)))
-      ADD_FAILURE() << last_ << ", which failed with " << to_string(error)
-                    << ", was neither done (" << from_after << ") nor not (" << from_before << ")";
+      ADD_FAILURE() << last_ << ", which failed with " << to_string(error) << ", was neither done ("
+                    << from_after << ") nor not (" << from_before << ")";
   }
   set_faults(faults);
 }
@@ -299,7 +306,7 @@ void Clients::unlink() {
   last_ = fmt::format("unlink {}/{}", directory, name);
   FsModel after = model_;
   const bool can = after.unlink(directory, name);
-  settle(fs().unlink(caller(), InodeId{directory}, name), can, std::move(after));
+  settle(fs().unlink(caller(), InodeId{directory}, name), can, after, 0, &after);
 }
 
 void Clients::remove_directory() {
@@ -318,7 +325,7 @@ void Clients::remove_tree() {
   last_ = fmt::format("remove tree {}/{}", directory, name);
   FsModel after = model_;
   const bool can = after.remove_tree(directory, name);
-  settle(fs().remove_tree(caller(), InodeId{directory}, name), can, std::move(after));
+  settle(fs().remove_tree(caller(), InodeId{directory}, name), can, after, 0, &after);
   collect();
 }
 
@@ -332,8 +339,19 @@ void Clients::rename() {
                       static_cast<int>(mode));
   FsModel after = model_;
   const bool can = after.rename(from, from_name, to, to_name, mode);
-  settle(fs().rename(caller(), InodeId{from}, from_name, InodeId{to}, to_name, mode), can,
-         std::move(after));
+  const FsModel limited_from = without_moved_home(to, to_name, mode == RenameMode::exchange);
+  settle(fs().rename(caller(), InodeId{from}, from_name, InodeId{to}, to_name, mode), can, after, 0,
+         &limited_from);
+}
+
+// A file with other names that makes room for something moves what it counts: no quota limits that.
+FsModel Clients::without_moved_home(uint64_t directory, const std::string& name, bool stays) {
+  FsModel model = model_;
+  const auto& entries = model_.at(directory).entries;
+  const auto entry = entries.find(name);
+  if (!stays && entry != entries.end() && model_.at(entry->second).names.size() > 1)
+    model.unlink(directory, name);
+  return model;
 }
 
 void Clients::set_attributes() {
@@ -401,8 +419,7 @@ void Clients::fallocate() {
     size = block * (1 + random_.below(2));
     mode.keep_size = false;
   }
-  if (mode.kind == FallocateMode::Kind::insert &&
-      model_.at(inode).content.size() > file_bytes_max)
+  if (mode.kind == FallocateMode::Kind::insert && model_.at(inode).content.size() > file_bytes_max)
     return;
   if (mode.kind == FallocateMode::Kind::punch_hole) mode.keep_size = !random_.one_in(8);
   last_ = fmt::format("fallocate {} of {} at {}, {}{}", static_cast<int>(mode.kind), inode, offset,
@@ -424,8 +441,8 @@ void Clients::copy() {
   last_ = fmt::format("copy {} at {} of {} to {} of {}", size, from_offset, from, to_offset, to);
   FsModel after = model_;
   const bool can = after.copy_range(from, from_offset, to, to_offset, size);
-  const auto done = fs().copy_range(caller(), InodeId{from}, from_offset, InodeId{to}, to_offset,
-                                    size);
+  const auto done =
+      fs().copy_range(caller(), InodeId{from}, from_offset, InodeId{to}, to_offset, size);
   settle(done ? Status() : done.error(), can, std::move(after), can ? to : 0);
 }
 
@@ -537,22 +554,25 @@ void Clients::make_unnamed() {
   model_ = after;
   clients_[client_].opened.push_back(made->inode.value);
   const bool can = after.adopt(made->inode.value, directory, name, replaces);
-  const auto done = fs().adopt(caller(), session, made->inode, InodeId{directory}, name,
-                               {.replace = replaces});
+  const auto done =
+      fs().adopt(caller(), session, made->inode, InodeId{directory}, name, {.replace = replaces});
   settle(done ? Status() : done.error(), can, std::move(after));
 }
 
 void Clients::step() {
   client_ = random_.below(clients_.size());
   static constexpr void (Clients::*operations[])() = {
-      &Clients::make,      &Clients::make,           &Clients::make,        &Clients::make,
-      &Clients::link,      &Clients::link,           &Clients::unlink,      &Clients::unlink,
-      &Clients::rename,    &Clients::rename,         &Clients::rename,      &Clients::remove_directory,
-      &Clients::write,     &Clients::write,          &Clients::write,       &Clients::append,
-      &Clients::set_size,  &Clients::set_attributes, &Clients::fallocate,   &Clients::fallocate,
-      &Clients::copy,      &Clients::copy,           &Clients::read,        &Clients::seek,
-      &Clients::set_xattr, &Clients::set_quota,      &Clients::open,        &Clients::close,
-      &Clients::close,     &Clients::make_unnamed,   &Clients::remove_tree};
+      &Clients::make,       &Clients::make,      &Clients::make,
+      &Clients::make,       &Clients::link,      &Clients::link,
+      &Clients::unlink,     &Clients::unlink,    &Clients::rename,
+      &Clients::rename,     &Clients::rename,    &Clients::remove_directory,
+      &Clients::write,      &Clients::write,     &Clients::write,
+      &Clients::append,     &Clients::set_size,  &Clients::set_attributes,
+      &Clients::fallocate,  &Clients::fallocate, &Clients::copy,
+      &Clients::copy,       &Clients::read,      &Clients::seek,
+      &Clients::set_xattr,  &Clients::set_quota, &Clients::open,
+      &Clients::close,      &Clients::close,     &Clients::make_unnamed,
+      &Clients::remove_tree};
   (this->*operations[random_.below(std::size(operations))])();
 }
 

@@ -224,12 +224,12 @@ std::string FsWorld::difference_of_directory(const FsModel& model, uint64_t inod
   uint64_t directories = 0;
   std::optional<Bytes> after = Bytes();
   while (after) {
-    auto page = fs(inode + 1).list(caller_, InodeId{inode}, *after, 3,
-                                   [&](const DirectoryEntry& entry) {
-                                     entries[Bytes(entry.name)] = entry.entry.inode.value;
-                                     directories += entry.entry.type == FileType::directory;
-                                     return Visit::go_on;
-                                   });
+    auto page =
+        fs(inode + 1).list(caller_, InodeId{inode}, *after, 3, [&](const DirectoryEntry& entry) {
+          entries[Bytes(entry.name)] = entry.entry.inode.value;
+          directories += entry.entry.type == FileType::directory;
+          return Visit::go_on;
+        });
     if (!page) return fmt::format("directory {}: {}", inode, to_string(page.error()));
     after = std::move(page->resume);
   }
