@@ -199,10 +199,14 @@ Status each_file(ClientSession& session, const std::string& argument,
 
 void PathArguments::add(CLI::App& command, const std::string& name, const std::string& help,
                         Need need) {
+  // CLI11 takes "[a,b]" for two wherever it takes as many as come, and not where it waits for more
+  // than anybody gives; with TakeLast it does not mind that they are less.
+  constexpr int more_than_come = 1 << 20;
   option_ = command.add_option(name, bound_, help)->type_name("");
-  option_->required(need == Need::at_least_one);
-  // CLI11 would take "[a,b]" for two.
-  option_->allow_extra_args(false);
+  option_->required(need == Need::at_least_one)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->expected(more_than_come, CLI::detail::expected_max_vector_size)
+      ->allow_extra_args(false);
 }
 
 }  // namespace trellis

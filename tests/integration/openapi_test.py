@@ -269,7 +269,7 @@ class Openapi(ServerTest):
             **self.raw_calls("", {}, {"X-Trellis-Keyspace": name}),
             **self.raw_calls("In", {"keyspace": name}, {}),
             **self.file_calls("", {}, {"X-Trellis-Keyspace": name}),
-            **self.file_calls("In", {"keyspace": name}, {}),
+            **self.file_calls("In", {"keyspace": self.create()["name"]}, {}),
             **self.backup_calls(name),
             "getHealth": [(200, {})], "getReady": [(200, {})], "getOpenapi": [(200, {})],
             "getMetrics": [(200, {}), (400, typo)],
@@ -426,7 +426,7 @@ class Openapi(ServerTest):
             "checkFiles": [(200, whose, {"quick": True}, headers),
                            (400, whose, {"quick": 1}, headers)],
             "deleteFile": [(204, {**whose, "path": here, "?recursive": "true"}, None, headers),
-                           (409, {**whose, "path": ""}, None, headers)],
+                           (403, {**whose, "path": ""}, None, headers)],
         }.items()}
 
     def target(self, path, parameters):
