@@ -202,7 +202,8 @@ void Clients::settle(const Status& done, bool can, FsModel after, uint64_t conte
   const bool is_full = can && from.is_over_quota(after);
   after.forget_closed();
   if (done) {
-    EXPECT_TRUE(can && !is_full) << last_ << " was done";
+    EXPECT_TRUE(can) << last_ << " was done";
+    EXPECT_FALSE(is_full) << last_ << " was done, and a quota is full";
     model_ = std::move(after);
     return;
   }
@@ -555,9 +556,10 @@ void Clients::make_unnamed() {
   model_ = after;
   clients_[client_].opened.push_back(made->inode.value);
   const bool can = after.adopt(made->inode.value, directory, name, replaces);
+  const FsModel limited_from = without_moved_home(directory, name, false);
   const auto done =
       fs().adopt(caller(), session, made->inode, InodeId{directory}, name, {.replace = replaces});
-  settle(done ? Status() : done.error(), can, std::move(after));
+  settle(done ? Status() : done.error(), can, after, 0, &limited_from);
 }
 
 void Clients::step() {
