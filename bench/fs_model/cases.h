@@ -44,8 +44,7 @@ class FsStore {
   TracedEngine& engine() { return engine_; }
   FileSystem& fs() { return *fs_; }
   InodeId make_directory(InodeId parent, const std::string& name) {
-    return must(fs_->make(bench_caller, parent, name,
-                          {.type = FileType::directory, .mode = 0755}))
+    return must(fs_->make(bench_caller, parent, name, {.type = FileType::directory, .mode = 0755}))
         .inode;
   }
 

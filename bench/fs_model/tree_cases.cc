@@ -82,12 +82,11 @@ void tree_cases(const FsScale& scale, Report& report) {
     report.expect(fmt::format("du of {} files", files),
                   inodes == files + (files + files_per_directory - 1) / files_per_directory,
                   fmt::format("{:.0f} us", du_us));
-    report.expect_time(
-        fmt::format("du and removal of {} files", files),
-        du_us < 5'000 && removal_us < 5'000 && du_us < 10 * small_du_us + 1'000 &&
-            removal_us < 10 * small_removal_us + 1'000,
-        fmt::format("du {:.0f} us, removal {:.0f} us (target: milliseconds, flat)", du_us,
-                    removal_us));
+    report.expect_time(fmt::format("du and removal of {} files", files),
+                       du_us < 5'000 && removal_us < 5'000 && du_us < 10 * small_du_us + 1'000 &&
+                           removal_us < 10 * small_removal_us + 1'000,
+                       fmt::format("du {:.0f} us, removal {:.0f} us (target: milliseconds, flat)",
+                                   du_us, removal_us));
   }
   one_directory(scale, report, store);
 }

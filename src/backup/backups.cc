@@ -59,6 +59,12 @@ Status store_restore(const std::filesystem::path& folder, const RestorePlan& pla
   return sync_folder_of_files(folder);
 }
 
+// Whether a later start, or another version, may make something of it.
+template <class Plan>
+bool is_unreadable(const Result<Plan>& plan) {
+  return !plan && plan.error().code != Code::not_found && plan.error().code != Code::corrupt;
+}
+
 Result<RestorePlan> load_restore(const std::filesystem::path& folder) {
   TRY_ASSIGN(const Bytes stored, read_whole_file(folder / "restore", restore_file_bytes_max));
   return decode_plan(stored);
@@ -181,14 +187,19 @@ void Backups::find_left_files(std::vector<std::shared_ptr<Job>>& left) {
     if (name.starts_with(spool_start) || !is_of_a_job(name)) continue;  // of a restore, or others
     auto job = std::make_shared<Job>();
     job->id = name;
-    if (auto create = load_plan(options_.work, name); create && create->id == name) {
+    auto create = load_plan(options_.work, name);
+    auto restore = load_restore(entry.path());
+    if (create && create->id == name) {
       job->create = std::move(*create);
       const auto keyspace = keyspaces_.load(job->create.keyspace);
       if (!job->create.whole && keyspace) job->keyspace = keyspace->name;
-    } else if (auto restore = load_restore(entry.path()); restore && restore->job == name) {
+    } else if (restore && restore->job == name) {
       job->kind = JobKind::restore;
       job->restore = std::move(*restore);
       job->keyspace = job->restore.name;
+    } else if (is_unreadable(create) || is_unreadable(restore)) {
+      log_warn("a job cannot be read, and is left as it is", {{"folder", entry.path().string()}});
+      continue;
     } else {  // it was never told of, or is done
       log_info("removing what an interrupted job left", {{"folder", entry.path().string()}});
       discard(remove_tree(entry.path()));  // the next start tries again
@@ -285,7 +296,11 @@ void Backups::run(Job& job) {
   const bool stopped = !status && status.error().reason == job_stopped;
   const bool canceled = !status && status.error().reason == job_canceled;
   // Nothing was written, and a later try would fail in the same way.
-  if (!status && !stopped && job.kind == JobKind::restore && !job.target) forget_file(job);
+  if (!status && !stopped && job.kind == JobKind::restore && !job.target) {
+    forget_file(job);
+    if (job.restore.is_spool && status.error().code == Code::corrupt)
+      discard(remove_tree(job.restore.repository));  // or by the next start
+  }
   if (canceled || status) clear_up(job);
   if (!status && !stopped && !canceled)
     log_warn("a backup job failed", {{"job", job.id}, {"error", status.error().message}});
@@ -528,9 +543,10 @@ Result<uint64_t> Backups::remove(const std::filesystem::path& path, std::string_
   TRY_ASSIGN(Repository repository, Repository::open(path));
   const std::lock_guard lock(mutex_);
   for (const auto& job : jobs_) {
-    const bool uses = job->kind == JobKind::create
-                          ? job->create.repository.lexically_normal() == repository.path()
-                          : job->restore.repository == repository.path();
+    std::error_code failed;  // if it is gone it is another one
+    const bool uses = std::filesystem::equivalent(
+        job->kind == JobKind::create ? job->create.repository : job->restore.repository,
+        repository.path(), failed);
     if (uses && job->state != JobState::done && job->state != JobState::canceled &&
         !(job->kind == JobKind::verify && !job->is_live()))
       return Error{Code::busy,

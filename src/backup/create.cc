@@ -12,13 +12,13 @@
 #include "backup.pb.h"
 #include "backup/files.h"
 #include "backup/stored_chunk.h"
-#include "codec/counter_value.h"
+#include "codec/fs_keys.h"
+#include "codec/fs_values.h"
 #include "codec/local_keys.h"
 #include "codec/meta_keys.h"
 #include "codec/store_values.h"
 #include "codec/stored_message.h"
 #include "codec/system_keys.h"
-#include "codec/tenant_keys.h"
 #include "tenant/tenant.h"
 
 namespace trellis {
@@ -88,21 +88,41 @@ Result<std::vector<Keyspace>> load_keyspaces(Engine& copy) {
   }
 }
 
-// About, as the counters say.
+// About, as the counters say, and the figures of file systems.
 struct BytesInCopy {
-  uint64_t all = 0;
-  uint64_t of_files = 0;  // most of them in blocks
+  uint64_t of_map = 0;
+  uint64_t of_blocks = 0;
+
+  uint64_t sum() const { return of_map + of_blocks; }
 };
+
+// What a file system says of the content that is below its root and in its trash.
+Result<uint64_t> block_bytes_of(Engine& copy, KeyspaceId keyspace) {
+  int64_t bytes = 0;
+  for (const InodeId top : {InodeId{1}, InodeId{2}}) {
+    const auto add = [&](ByteView, ByteView value) {
+      if (const auto figures = decode<FsFigures>(value)) bytes += figures->space;
+      return Visit::go_on;
+    };
+    TRY(copy.scan({.begin = encode(FsFiguresKey{keyspace, top, 0}),
+                   .end = successor(encode(FsFiguresKey{keyspace, top, UINT8_MAX}))},
+                  add));
+  }
+  return static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+}
 
 Result<BytesInCopy> bytes_of(Engine& copy, const std::vector<Keyspace>& keyspaces) {
   BytesInCopy bytes;
   for (const Keyspace& keyspace : keyspaces) {
     TRY_ASSIGN(const Figures figures, stored_figures(copy, keyspace.id));
-    bytes.all += static_cast<uint64_t>(std::max<int64_t>(figures.bytes, 0));
-    Value value;
-    TRY(copy.get(encode(CounterKey{keyspace.id, Model::fs, CounterName::bytes, 0}), value));
-    const auto of_files = value.found() ? decode_counter_value(value.bytes()) : std::nullopt;
-    bytes.of_files += static_cast<uint64_t>(std::max<int64_t>(of_files.value_or(0), 0));
+    const auto all = static_cast<uint64_t>(std::max<int64_t>(figures.bytes, 0));
+    uint64_t of_blocks = 0;
+    if (all >= block_bytes_max) {
+      TRY_ASSIGN(of_blocks, block_bytes_of(copy, keyspace.id));
+    }
+    of_blocks = std::min(of_blocks, all);
+    bytes.of_blocks += of_blocks;
+    bytes.of_map += all - of_blocks;
   }
   return bytes;
 }
@@ -208,17 +228,17 @@ Result<AllUnits> make_units(const std::filesystem::path& folder, Engine& copy,
                       .bounds = {message.block_bounds().begin(), message.block_bounds().end()}}};
   }
   std::optional<Manifest> before;
-  if (bytes.all >= unit_bytes) {
+  if (bytes.sum() >= unit_bytes) {
     TRY_ASSIGN(before, backup_before(repository, plan, manifest));
   }
   if (!before) before.emplace();
   AllUnits units;
   TRY_ASSIGN(units.of_map, cut_units(copy, {.scope = scope_of(plan),
-                                            .bytes = bytes.all,
+                                            .bytes = bytes.of_map,
                                             .unit_bytes = unit_bytes,
                                             .bounds_before = std::move(before->unit_bounds)}));
   TRY_ASSIGN(units.of_blocks, cut_block_units(copy.blocks(), block_scope_of(plan),
-                                              units_wanted(bytes.of_files, unit_bytes),
+                                              units_wanted(bytes.of_blocks, unit_bytes),
                                               std::move(before->block_bounds)));
   for (const Bytes& bound : units.of_map.bounds) message.add_bounds(bound);
   for (const Bytes& bound : units.of_blocks.bounds) message.add_block_bounds(bound);
@@ -356,7 +376,7 @@ Result<Created> run_create(const CreatePlan& plan, const CreateContext& context,
   TRY_ASSIGN(const AllUnits units,
              make_units(folder, *copy, repository, plan, manifest, bytes, context.unit_bytes));
   TRY(control.step("units stored"));
-  control.begin_phase("reading", bytes.all);
+  control.begin_phase("reading", bytes.sum());
   const Walk walk{
       .folder = folder,
       .copy = *copy,

@@ -128,9 +128,15 @@ Status Repository::put_chunk_file(ByteView digest, ByteView file) {
 }
 
 Status Repository::sync_chunks() {
-  for (size_t i = 0; i < unsynced_.size(); i++)
-    if (unsynced_[i].exchange(false))
-      TRY(sync_folder_of_files(path_ / "chunks" / to_hex(Bytes(1, static_cast<char>(i)))));
+  // What another thread is about to sync is not yet durable: it is waited for.
+  const std::lock_guard lock(syncing_);
+  for (size_t i = 0; i < unsynced_.size(); i++) {
+    if (!unsynced_[i].exchange(false)) continue;
+    Status synced = sync_folder_of_files(path_ / "chunks" / to_hex(Bytes(1, static_cast<char>(i))));
+    if (synced) continue;
+    unsynced_[i] = true;
+    return synced;
+  }
   return {};
 }
 
@@ -208,7 +214,9 @@ Result<Manifest> Repository::find(std::string_view id,
 }
 
 Result<uint64_t> Repository::remove(std::string_view id) {
-  TRY(get_manifest(id));
+  // One that is damaged is of no use, and keeps the others from being deleted.
+  if (const auto there = get_manifest(id); !there && there.error().code != Code::corrupt)
+    return there.error();
   std::set<std::string> kept;
   TRY_ASSIGN(const std::vector<std::string> all, ids());
   for (const std::string& other : all) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ class Repository {
 
   std::filesystem::path path_;
   std::array<std::atomic<bool>, 256> unsynced_{};  // folders of chunks, by the first byte
+  std::mutex syncing_;
 };
 
 }  // namespace trellis

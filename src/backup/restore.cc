@@ -322,7 +322,9 @@ Status run_restore(KeyspaceId target, const RestoreContext& context, const Calle
     TRY(control.step("published"));
   }
   control.begin_phase("indexing", 0);
-  TRY(control.pass(0));
+  // The keyspace is there and may be in use: whoever cancels it now comes too late.
+  if (const Status passed = control.pass(0); !passed && passed.error().reason != job_canceled)
+    return passed;
   TRY(index_notes(map, context.collector, target));
   TRY(control.step("indexed"));
   TRY(remove_records(map.engine, target));

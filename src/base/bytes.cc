@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+#include <cstring>
+
 namespace trellis {
 namespace {
 
@@ -15,9 +18,11 @@ int hex_value(char c) {
 }
 
 void append_be(Bytes& out, uint64_t value, size_t width) {
-  char raw[8];
-  for (size_t i = 0; i < width; i++) raw[i] = static_cast<char>(value >> (8 * (width - 1 - i)));
-  out.append(raw, width);
+  static_assert(std::endian::native == std::endian::little);
+  const uint64_t swapped = __builtin_bswap64(value);
+  char raw[sizeof swapped];
+  std::memcpy(raw, &swapped, sizeof swapped);
+  out.append(raw + sizeof raw - width, width);
 }
 
 }  // namespace
@@ -113,6 +118,10 @@ void append_be64(Bytes& out, uint64_t value) { append_be(out, value, 8); }
 
 uint64_t load_be(const char* in, size_t width) {
   uint64_t value = 0;
+  if (width == sizeof value) {
+    std::memcpy(&value, in, sizeof value);
+    return __builtin_bswap64(value);
+  }
   for (size_t i = 0; i < width; i++) value = value << 8 | static_cast<unsigned char>(in[i]);
   return value;
 }

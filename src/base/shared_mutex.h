@@ -26,8 +26,10 @@ class SharedMutex {
   SharedMutex& operator=(const SharedMutex&) = delete;
 
   void lock() { ASSERT(pthread_rwlock_wrlock(&lock_) == 0); }
+  bool try_lock() { return pthread_rwlock_trywrlock(&lock_) == 0; }
   void unlock() { pthread_rwlock_unlock(&lock_); }
   void lock_shared() { ASSERT(pthread_rwlock_rdlock(&lock_) == 0); }
+  bool try_lock_shared() { return pthread_rwlock_tryrdlock(&lock_) == 0; }
   void unlock_shared() { pthread_rwlock_unlock(&lock_); }
 
  private:

@@ -112,11 +112,12 @@ Status print_changes(ClientSession& session, const json::array& changes, Table& 
       TRY(print_json(session, change));
       continue;
     }
+    const auto id = number_at(change, "keyspace_id");
     table.add({std::to_string(number_at(change, "revision").value_or(0)),
                iso_time(number_at(change, "time_ms").value_or(0)),
                terminal_text(text_at(change, "actor")), terminal_text(text_at(change, "action")),
-               std::to_string(number_at(change, "keyspace_id").value_or(0)),
-               terminal_text(text_at(change, "name")), terminal_line(text_at(change, "detail"))});
+               id ? std::to_string(*id) : "", terminal_text(text_at(change, "name")),
+               terminal_line(text_at(change, "detail"))});
   }
   if (!session.json) TRY(session.out.write(table.take()));
   return session.out.flush();

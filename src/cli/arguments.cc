@@ -119,6 +119,18 @@ Result<Bytes> parse_bytes(std::string_view text, bool escaped) {
   return bytes;
 }
 
+std::string quoted_tag(std::string_view tag) {
+  const bool is_quoted = tag.size() >= 2 && tag.starts_with('"') && tag.ends_with('"');
+  return is_quoted ? std::string(tag) : fmt::format("\"{}\"", tag);
+}
+
+std::string check_tag(const std::string& tag) {
+  if (tag.empty()) return "it must not be empty";
+  for (const char c : tag)
+    if (c <= ' ' || c >= 0x7f) return "a tag has no spaces; --json prints it as etag";
+  return {};
+}
+
 bool names_an_id(std::string_view keyspace) {
   return keyspace.starts_with("id:") && keyspace.size() > 3 &&
          std::all_of(keyspace.begin() + 3, keyspace.end(), is_digit);

@@ -40,6 +40,11 @@ Result<uint64_t> parse_point(std::string_view text, uint64_t now_ms);
 // The bytes of a key or value: the text itself, or with the escapes of unquote().
 Result<Bytes> parse_bytes(std::string_view text, bool escaped);
 
+// A tag of content as a header has it, given with or without the quotes around it.
+std::string quoted_tag(std::string_view tag);
+// As a check of an option: it becomes a part of a header. "": it is one.
+std::string check_tag(const std::string& tag);
+
 // "id:7", which no name looks like.
 bool names_an_id(std::string_view keyspace);
 

@@ -11,6 +11,7 @@
 #include "base/settings.h"
 #include "cli/backup_command.h"
 #include "cli/client_command.h"
+#include "cli/fs_command.h"
 #include "cli/human.h"
 #include "cli/key_command.h"
 #include "cli/keyspace_command.h"
@@ -188,6 +189,7 @@ int run_cli(int argc, char** argv) {
   add_keyspace_commands(app, client_commands);
   add_range_commands(app, client_commands);
   add_raw_commands(app, client_commands);
+  add_fs_commands(app, client_commands);
   add_backup_commands(app, client_commands);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("trellis: {}: see --help\n", error.what());

@@ -306,10 +306,11 @@ CLI::Option* add_key_argument(CLI::App& command, RangeArguments& arguments) {
       ->check(check_hex);
 }
 
-CLI::Option* add_limit(CLI::App& command, RangeArguments& arguments, const std::string& help) {
+CLI::Option* add_limit(CLI::App& command, RangeArguments& arguments, const std::string& help,
+                       int limit_max = 10'000) {  // of one answer of the server
   return command.add_option("--limit", arguments.limit, help)
       ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(CLI::Range(1, limit_max));
 }
 
 using Handler = Status (*)(ClientSession&, const RangeArguments&);
@@ -328,7 +329,7 @@ void add_range_looks(CLI::App& range, ClientCommands& commands,
                            "All ranges with their size and load, in order", list_ranges);
   add_text(*list, "--from", arguments->from, "HEX", "Begin with the range that holds this address")
       ->check(check_hex);
-  add_limit(*list, *arguments, "At most so many (default all)");
+  add_limit(*list, *arguments, "At most so many (default all)", 1'000'000);
   list->footer("~ stands before estimates; `trellis range recount` counts.");
   CLI::App* show = add_one(range, commands, arguments, "show", "One range, by its id", show_range);
   add_argument(*show, "ID", arguments->id, "Id of the range")

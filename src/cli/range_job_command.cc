@@ -62,6 +62,9 @@ Status finish_job(ClientSession& session, const ApiAnswer& answer) {
                                terminal_line(text_at(value.get_object(), "what")))));
   if (const std::string error = text_at(job, "error"); !error.empty())
     return Error{Code::unavailable, "the job failed: " + error};
+  if (text_at(job, "state") == "canceled")
+    return Error{Code::refused,
+                 fmt::format("the job {} was canceled", number_at(job, "id").value_or(0))};
   const size_t found = array_at(job, "findings").size();
   if (!session.json) TRY(print_result(session, job));
   if (found == 0) return {};
@@ -96,8 +99,7 @@ Status run_job(ClientSession& session, const JobArguments& arguments, std::strin
 }
 
 Status show_checksums(ClientSession& session, const std::string& id) {
-  if (id.empty())
-    return Error{Code::invalid, "--checksums is of one job: trellis range jobs ID --checksums"};
+  if (id.empty()) return wrong_use("--checksums is of one job: trellis range jobs ID --checksums");
   std::string from;
   while (true) {
     TRY_ASSIGN(const ApiAnswer answer,

@@ -51,19 +51,6 @@ Result<uint64_t> parse_ttl_ms(const std::string& text) {
   return ms;
 }
 
-// Tags go with or without the quotes that HTTP has around them.
-std::string quoted_tag(std::string_view tag) {
-  const bool is_quoted = tag.size() >= 2 && tag.starts_with('"') && tag.ends_with('"');
-  return is_quoted ? std::string(tag) : fmt::format("\"{}\"", tag);
-}
-
-// It becomes a part of a header.
-std::string check_tag(const std::string& tag) {
-  for (const char c : tag)
-    if (c <= ' ' || c >= 0x7f) return "a tag has no spaces; `raw get --json` prints it as etag";
-  return check_not_empty(tag);
-}
-
 // What was done and has nothing to tell.
 Status say_done(ClientSession& session) {
   return session.json ? print_json(session, {{"done", true}}) : Status();

@@ -2,6 +2,7 @@
 // what was answered is there, what was refused is not, nothing is ever half there or there twice.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 
@@ -17,6 +18,13 @@ bool may_be_unknown(const Fault& fault) {
   return fault.point.starts_with("commit") || fault.point.starts_with("decide");
 }
 
+bool is_crash(FaultMode mode) {
+  return mode == FaultMode::crash_before || mode == FaultMode::crash_after;
+}
+bool holds_back(FaultMode mode) {
+  return mode == FaultMode::delayed || mode == FaultMode::duplicated;
+}
+
 class CommitCrash : public testing::Test {
  protected:
   // The points that the committer passes in its commit, and the helper in its read after it.
@@ -30,13 +38,13 @@ class CommitCrash : public testing::Test {
   }
 
   // Checks what the answer promises, and says which state it is.
-  static void expect_as_answered(const Scenario& scenario, const Fault& fault,
+  static void expect_as_answered(const Scenario& scenario, bool may_be_unknown,
                                  const Status& outcome, const State& state) {
     const State committed = committed_state(scenario.reach);
     if (outcome.has_value()) {
       EXPECT_EQ(state, committed);
     } else if (outcome.error().code == Code::maybe) {
-      EXPECT_TRUE(may_be_unknown(fault)) << outcome.error().message;
+      EXPECT_TRUE(may_be_unknown) << outcome.error().message;
       EXPECT_TRUE(state == before_commit || state == committed) << testing::PrintToString(state);
     } else {
       EXPECT_EQ(outcome.error().code, Code::unavailable) << outcome.error().message;
@@ -55,7 +63,7 @@ class CommitCrash : public testing::Test {
     const Status outcome = run.commit();
     if (late == Late::before_looks) run.release();
     const State seen = run.witness();
-    expect_as_answered(scenario, fault, outcome, seen);
+    expect_as_answered(scenario, may_be_unknown(fault), outcome, seen);
     if (late == Late::after_looks) {
       run.release();
       const State again = run.witness();
@@ -63,7 +71,7 @@ class CommitCrash : public testing::Test {
       if (scenario.reach == Reach::three_ranges || outcome.has_value()) {
         EXPECT_EQ(again, seen);
       } else {
-        expect_as_answered(scenario, fault, outcome, again);
+        expect_as_answered(scenario, may_be_unknown(fault), outcome, again);
       }
     }
     EXPECT_OK(run.write_as_witness());
@@ -82,9 +90,10 @@ class CommitCrash : public testing::Test {
     run.helper().plan(second);
     Status helped;
     const State by_helper = run.help(helped);
-    if (helped.has_value()) expect_as_answered(scenario, first, outcome, by_helper);
+    const bool unknown = may_be_unknown(first);
+    if (helped.has_value()) expect_as_answered(scenario, unknown, outcome, by_helper);
     const State seen = run.witness();
-    expect_as_answered(scenario, first, outcome, seen);
+    expect_as_answered(scenario, unknown, outcome, seen);
     if (helped.has_value()) {
       EXPECT_EQ(seen, by_helper);
     }
@@ -93,6 +102,49 @@ class CommitCrash : public testing::Test {
     EXPECT_OK(run.write_as_witness());
     EXPECT_EQ(run.witness(), after_writer);
     cases_++;
+  }
+
+  // Both of the committer, who goes on after the first one. What is late arrives when somebody has
+  // looked, or written.
+  void pair_of_one(const Scenario& scenario, const Fault& first, const Fault& second, Late late) {
+    SCOPED_TRACE(testing::Message()
+                 << first.point << " " << first.nth << " " << to_string(first.mode) << ", and "
+                 << second.point << " " << second.nth << " " << to_string(second.mode) << " late "
+                 << static_cast<int>(late));
+    CommitRun run(scenario);
+    run.committer().plan(first);
+    run.committer().plan(second);
+    const Status outcome = run.commit();
+    const bool unknown = may_be_unknown(first) || may_be_unknown(second);
+    const State seen = run.witness();
+    expect_as_answered(scenario, unknown, outcome, seen);
+    if (late == Late::after_looks) {
+      run.release();
+      const State again = run.witness();
+      if (scenario.reach == Reach::three_ranges || outcome.has_value()) {
+        EXPECT_EQ(again, seen);
+      } else {
+        expect_as_answered(scenario, unknown, outcome, again);
+      }
+    }
+    EXPECT_OK(run.write_as_witness());
+    run.release();
+    EXPECT_EQ(run.witness(), after_writer);
+    cases_++;
+  }
+
+  // What the committer passes behind a fault that it survives.
+  static std::vector<PassedPoint> points_behind(const Scenario& scenario, const Fault& first) {
+    CommitRun run(scenario);
+    run.committer().plan(first);
+    discard(run.commit());
+    std::vector<PassedPoint> points = run.committer().passed();
+    const auto at = std::ranges::find_if(points, [&](const PassedPoint& point) {
+      return point.point == first.point && point.nth == first.nth;
+    });
+    EXPECT_NE(at, points.end());
+    points.erase(points.begin(), at + 1);
+    return points;
   }
 
   size_t cases_ = 0;
@@ -141,6 +193,33 @@ TEST_F(CommitCrash, EveryPairOfACommitterAndAHelper) {
           for (const FaultMode second : fault_modes) {
             pair(scenario, first, {next.point, next.nth, second});
             if (HasFailure()) return;
+          }
+        }
+      }
+    }
+  }
+  std::cout << cases_ << " cases\n";
+  EXPECT_GT(cases_, 1'000u);
+}
+
+TEST_F(CommitCrash, EveryPairOfOneCommitter) {
+  for (const Reach reach : {Reach::one_range, Reach::three_ranges}) {
+    for (const Meanwhile meanwhile : {Meanwhile::nothing, Meanwhile::splits}) {
+      const Scenario scenario{reach, meanwhile};
+      for (const PassedPoint& point : points_of_commit(scenario)) {
+        for (const FaultMode mode : fault_modes) {
+          if (is_crash(mode)) continue;
+          const Fault first{point.point, point.nth, mode};
+          std::map<std::string, int> looks;
+          for (const PassedPoint& next : points_behind(scenario, first)) {
+            if (!next.is_write && ++looks[next.point] > looks_max) continue;
+            for (const FaultMode second : fault_modes)
+              for (const Late late : {Late::after_looks, Late::after_writes}) {
+                if (late == Late::after_writes && !holds_back(mode) && !holds_back(second))
+                  continue;
+                pair_of_one(scenario, first, {next.point, next.nth, second}, late);
+                if (HasFailure()) return;
+              }
           }
         }
       }

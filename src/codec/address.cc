@@ -47,7 +47,7 @@ struct RedisParts {
 Result<RedisParts> split_redis(ByteView key) {
   if (key.size() == prefix_bytes) return malformed(prefix_bytes, "too short");
   RedisParts parts{.tag = key[prefix_bytes], .ns = {}, .key = {}, .rest = {}};
-  if (redis_tables.find(parts.tag) == ByteView::npos)
+  if (parts.tag != 'm' && redis_tables.find(parts.tag) == ByteView::npos)
     return malformed(prefix_bytes, "unknown Redis table");
   size_t offset = prefix_bytes + 1;
   TRY_ASSIGN(parts.ns, take_namespace(key.substr(offset), offset));

@@ -153,8 +153,8 @@ void Terminated::append(Bytes& out, ByteView bytes) {
     out.push_back(escaped_zero);
   }
   out.append(bytes.substr(from));
-  out.push_back(escape);
-  out.push_back(escaped_end);
+  constexpr char end[] = {escape, escaped_end};
+  out.append(end, sizeof end);
 }
 
 bool Terminated::read(Reader& reader, ByteView& bytes) {

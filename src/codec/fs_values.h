@@ -56,10 +56,10 @@ struct FileTypeField : BigEndian<1> {
 
 // | 01 | era u32 | created u64, unix ms | ids u64 | trash u64, ms |
 struct FsSuperblock {
-  uint32_t era;         // of the generation of inodes: another one after a restore
+  uint32_t era;  // of the generation of inodes: another one after a restore
   uint64_t created_ms;
-  uint64_t ids;         // of inodes and data: those below are given out
-  uint64_t trash_ms;    // how long what is removed stays in the trash; 0: there is none
+  uint64_t ids;       // of inodes and data: those below are given out
+  uint64_t trash_ms;  // how long what is removed stays in the trash; 0: there is none
   static constexpr std::string_view kind = "fs.superblock_value";
   static constexpr auto layout() {
     return record(literal("format", "\x01", "format"),
@@ -92,11 +92,11 @@ struct FsInode {
   uint32_t gid;
   uint32_t links;  // entries that name it; of a directory 1, or 0 when it is removed
   uint32_t generation;
-  uint64_t size;     // of the content in bytes; of a symlink: of its target
-  uint64_t blocks;   // that are mapped: what the file takes
-  DataId data;       // whose blocks are the inode's alone
-  uint64_t next;     // block of `data` that was never used
-  InodeId home;      // a directory's parent; where another file is counted: one of its links
+  uint64_t size;    // of the content in bytes; of a symlink: of its target
+  uint64_t blocks;  // that are mapped: what the file takes
+  DataId data;      // whose blocks are the inode's alone
+  uint64_t next;    // block of `data` that was never used
+  InodeId home;     // a directory's parent; where another file is counted: one of its links
   uint64_t device;
   uint64_t version;  // counts changes of content and attributes, but for the time of access
   int64_t accessed_ns;
@@ -240,10 +240,11 @@ struct FsSession {
   ByteView client;      // what it calls itself
   static constexpr std::string_view kind = "fs.session_value";
   static constexpr auto layout() {
-    return record(literal("format", "\x01", "format"),
-                  field<BigEndian<8>>("began", &FsSession::began_ms, "unix time in ms"),
-                  field<BigEndian<8>>("expires", &FsSession::expires_ms, "unix time in ms; 0: over"),
-                  field<Remaining>("client", &FsSession::client, "what it calls itself"));
+    return record(
+        literal("format", "\x01", "format"),
+        field<BigEndian<8>>("began", &FsSession::began_ms, "unix time in ms"),
+        field<BigEndian<8>>("expires", &FsSession::expires_ms, "unix time in ms; 0: over"),
+        field<Remaining>("client", &FsSession::client, "what it calls itself"));
   }
 };
 
@@ -265,9 +266,9 @@ struct FileLockTypeField : BigEndian<1> {
 // | session u64 | owner u64 | first u64 | last u64 | process u32 | type u8 |
 struct FsLock {
   SessionId session;
-  uint64_t owner;  // whom the session calls so: locks of one owner never conflict
-  uint64_t first;  // byte of the file
-  uint64_t last;   // included
+  uint64_t owner;    // whom the session calls so: locks of one owner never conflict
+  uint64_t first;    // byte of the file
+  uint64_t last;     // included
   uint32_t process;  // for who asks who it is
   FileLockType type;
   bool operator==(const FsLock&) const = default;

@@ -8,7 +8,9 @@
 namespace trellis {
 namespace {
 
-uint64_t not_negative(int64_t figure) { return static_cast<uint64_t>(std::max<int64_t>(figure, 0)); }
+uint64_t not_negative(int64_t figure) {
+  return static_cast<uint64_t>(std::max<int64_t>(figure, 0));
+}
 
 }  // namespace
 
@@ -138,9 +140,9 @@ Result<TreeFigures> FileSystem::tree_figures(const Caller& caller, InodeId inode
 Result<FileSystemFigures> FileSystem::figures(const Caller& caller) {
   TRY_ASSIGN(const TreeFigures named, tree_figures(caller, root_inode));
   TRY_ASSIGN(const TreeFigures trash, tree_figures(caller, trash_inode));
-  return FileSystemFigures{.used = {named.space + trash.space, named.length + trash.length,
-                                    named.inodes + trash.inodes},
-                           .trash = trash};
+  return FileSystemFigures{
+      .used = {named.space + trash.space, named.length + trash.length, named.inodes + trash.inodes},
+      .trash = trash};
 }
 
 Result<std::optional<FsQuota>> FileSystem::quota(const Caller& caller, InodeId directory) {

@@ -31,8 +31,8 @@ Result<FsFigures> decode_figures(InodeId directory, const Value& stored) {
   if (!stored.found()) return FsFigures();
   auto figures = decode<FsFigures>(stored.bytes());
   if (!figures)
-    return fs_error::corrupt(fmt::format("figures of directory {}: {}", directory.value,
-                                         figures.error().message));
+    return fs_error::corrupt(
+        fmt::format("figures of directory {}: {}", directory.value, figures.error().message));
   return *figures;
 }
 
@@ -142,9 +142,8 @@ Status FileSystem::change(const Caller* caller, FunctionRef<Status(FsPlan&)> pla
         TRY(run(change));
         return change.finish();
       };
-      done = caller != nullptr
-                 ? tenant_->write(*caller, Model::fs, planned.scope(), attempt)
-                 : tenant_->collect(Model::fs, planned.scope(), attempt);
+      done = caller != nullptr ? tenant_->write(*caller, Model::fs, planned.scope(), attempt)
+                               : tenant_->collect(Model::fs, planned.scope(), attempt);
     }
     if (done || done.error().reason != plan_outdated().reason || round > 2 * plans_max) return done;
   }
@@ -239,9 +238,8 @@ bool FsChange::is_below(InodeId directory, InodeId above) const {
 Status FsChange::count(InodeId directory, const FsFigures& difference, Limit limit) {
   const auto chain = plan_.chains_.find(directory);
   if (chain == plan_.chains_.end()) return plan_outdated();
-  const FsFigures above{.space = difference.space,
-                        .length = difference.length,
-                        .inodes = difference.inodes};
+  const FsFigures above{
+      .space = difference.space, .length = difference.length, .inodes = difference.inodes};
   bool first = true;
   for (const FsPlan::Link& link : chain->second.links) {
     Counted& counted = counted_[{link.directory, link.slot}];
@@ -271,8 +269,7 @@ Status FsChange::set_figures(InodeId directory, const FsFigures& figures) {
   return {};
 }
 
-Status FsChange::check_quota(InodeId directory, const FsFigures& sum,
-                             const Counted& counted) {
+Status FsChange::check_quota(InodeId directory, const FsFigures& sum, const Counted& counted) {
   TRY_ASSIGN(const FsInode* const found, inode(directory));
   if ((found->flags & fs_quota) == 0) return plan_outdated();
   TRY_ASSIGN(const FsQuota quota, decode<FsQuota>(found->rest));

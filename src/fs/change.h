@@ -13,9 +13,9 @@
 //             });
 //
 // Who changes entries of a directory, or what is counted in it, holds its inode shared; who removes
-// it holds it alone. Who moves or removes a directory, or gives it a quota, holds the tree alone and
-// counts its version up; all others hold the tree shared, so that the way from a directory to the
-// root stays as it was planned.
+// it holds it alone. Who moves or removes a directory, or gives it a quota, holds the tree alone
+// and counts its version up; all others hold the tree shared, so that the way from a directory to
+// the root stays as it was planned.
 #pragma once
 
 #include <deque>

@@ -12,8 +12,8 @@ constexpr char headers_format = 1;
 constexpr char user_kind = 5;
 constexpr size_t header_name_bytes_max = 1'024;
 constexpr std::array headers_members = {
-    &FileHeaders::content_type, &FileHeaders::content_disposition,
-    &FileHeaders::content_encoding, &FileHeaders::cache_control};
+    &FileHeaders::content_type, &FileHeaders::content_disposition, &FileHeaders::content_encoding,
+    &FileHeaders::cache_control};
 
 // `width` bytes of length, then so many.
 std::optional<ByteView> take_counted(ByteView& from, size_t width) {

@@ -45,7 +45,8 @@ Status FileLister::enter(InodeId directory, Bytes path, Bytes prefix) {
   const ByteView start = start_after_;
   ByteView behind;  // the name in this directory behind which it starts
   if (start.starts_with(frame.path))
-    behind = start.substr(frame.path.size(), start.find('/', frame.path.size()) - frame.path.size());
+    behind =
+        start.substr(frame.path.size(), start.find('/', frame.path.size()) - frame.path.size());
   else if (start > ByteView(frame.path))
     return {};
   if (!behind.empty() && behind >= ByteView(frame.prefix))
@@ -67,7 +68,8 @@ Status FileLister::seek(Frame& frame, ByteView from, bool is_behind) {
     return add_attributes(frame.page);
   }
   for (size_t length = std::max<size_t>(frame.prefix.size(), 1); length < from.size(); length++)
-    if (static_cast<unsigned char>(from[length]) < '/') TRY(wait_for(frame, from.substr(0, length)));
+    if (static_cast<unsigned char>(from[length]) < '/')
+      TRY(wait_for(frame, from.substr(0, length)));
   return wait_for(frame, from);
 }
 

@@ -27,8 +27,8 @@ namespace trellis {
 
 struct ListOptions {
   bool recursive = false;
-  Bytes start_after = {};     // a path; those behind it
-  bool attributes = false;    // with them
+  Bytes start_after = {};       // a path; those behind it
+  bool attributes = false;      // with them
   size_t page_entries = 1'024;  // that are read at a time
 };
 
@@ -55,9 +55,9 @@ class FileLister {
   };
   struct Frame {
     InodeId directory;
-    Bytes path;           // with '/' at its end; empty: the root's
-    Bytes prefix = {};    // of the names that count
-    Bytes after = {};     // the next page starts behind it
+    Bytes path;         // with '/' at its end; empty: the root's
+    Bytes prefix = {};  // of the names that count
+    Bytes after = {};   // the next page starts behind it
     bool has_more = true;
     std::deque<Item> page = {};
     // Directories that wait for files that come before their '/'; the next one last. Each begins

@@ -25,8 +25,7 @@ FileReader::FileReader(FileReader&& other) noexcept
 
 FileReader::~FileReader() {
   // If that fails it is closed with the session.
-  if (session_)
-    discard(client_->fs().close_file(caller_, *session_, metadata_.attributes.inode));
+  if (session_) discard(client_->fs().close_file(caller_, *session_, metadata_.attributes.inode));
 }
 
 Status FileReader::open(const ReadOptions& options) {

@@ -124,8 +124,7 @@ Result<std::optional<FileSystem::Place>> FileSystem::place(InodeId directory,
   }
   TRY_ASSIGN(const auto seen, see_inode(tenant_->map().engine, keyspace(), directory));
   if (!seen) return std::optional<Place>();
-  const Place place{.parent = seen->inode.home,
-                    .has_quota = (seen->inode.flags & fs_quota) != 0};
+  const Place place{.parent = seen->inode.home, .has_quota = (seen->inode.flags & fs_quota) != 0};
   const std::lock_guard lock(places_mutex_);
   if (places_version_ == tree_version) {
     if (places_.size() >= places_max) places_.clear();

@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <optional>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -75,9 +75,9 @@ struct NewFile {
   uint16_t mode = 0644;
   uint32_t uid = 0;
   uint32_t gid = 0;
-  uint64_t device = 0;   // of devices
-  uint16_t umask = 0;    // bits that are taken from mode, unless the directory has a default ACL
-  ByteView target = {};  // of a symlink
+  uint64_t device = 0;    // of devices
+  uint16_t umask = 0;     // bits that are taken from mode, unless the directory has a default ACL
+  ByteView target = {};   // of a symlink
   ByteView content = {};  // of a regular file, up to inline_bytes_max
 };
 
@@ -293,8 +293,8 @@ class FileSystem {
   Result<bool> collect_note(const Garbage& note);
   Result<bool> collect_tree(const Garbage& note, InodeId tree);
   Result<bool> collect_entries(InodeId tree);
-  Result<bool> collect_blocks(const Garbage& note);                      // content.cc
-  Result<bool> collect_inode(const Garbage& note, InodeId inode);        // content.cc
+  Result<bool> collect_blocks(const Garbage& note);                // content.cc
+  Result<bool> collect_inode(const Garbage& note, InodeId inode);  // content.cc
   Result<bool> leave_to_holder(const Garbage& note, InodeId inode, SessionId session);
   Result<bool> collect_session(const Garbage& note, SessionId session);  // sessions.cc
   Result<bool> collect_trash_hour(const Garbage& note, InodeId hour);    // trash.cc
@@ -336,16 +336,14 @@ class FileSystem {
   Status change_xattr(const Caller& caller, InodeId inode, ByteView name,
                       std::optional<ByteView> value, XattrMode mode);
   // What sessions do is written whatever role they have, and though a quota is full.
-  Status keep_books(const Caller& caller, const Scope& scope,
-                    FunctionRef<Status(CountedView&)> fn);
+  Status keep_books(const Caller& caller, const Scope& scope, FunctionRef<Status(CountedView&)> fn);
   // Whether the session is over now, because it is not there, has expired or must end.
   Result<bool> mark_over(SessionId session, bool must_end);
   // What a session that is over holds, up to so many files. Whether that was all.
   Result<bool> drop_all_held(SessionId session, size_t files_max);
   // REQUIRES, to do something: the session has it open no more.
   Status drop_held(SessionId session, InodeId inode);
-  Status check_expected(FsChange& change, const std::optional<FsEntry>& there,
-                        const Adoption& how);
+  Status check_expected(FsChange& change, const std::optional<FsEntry>& there, const Adoption& how);
   // Who has it, if it is locked; `gone`: sessions that seem to be.
   Result<std::optional<FsLock>> try_lock(InodeId inode, LockKind kind, const FsLock& wanted,
                                          std::span<const SessionId> gone);
@@ -369,8 +367,8 @@ class FileSystem {
   uint64_t strangers_below_ = UINT64_MAX;  // set when it is opened
   std::atomic<bool> has_strangers_{true};
 
-  // As of the tree's version that was known last. It is seen before the tree is held, perhaps in the
-  // middle of a move; a change that then finds another version is planned anew.
+  // As of the tree's version that was known last. It is seen before the tree is held, perhaps in
+  // the middle of a move; a change that then finds another version is planned anew.
   static constexpr size_t places_max = 100'000;
   std::shared_mutex places_mutex_;
   uint64_t places_version_ = 0;

@@ -145,8 +145,8 @@ Result<FileMetadata> FileWriter::close() {
     }
     // Somebody was faster: whether the conditions hold is looked at anew.
     const std::string_view reason = appeared.error().reason;
-    const bool again = is_overtaken(appeared.error()) || reason == "exists" ||
-                       reason == "changed_meanwhile";
+    const bool again =
+        is_overtaken(appeared.error()) || reason == "exists" || reason == "changed_meanwhile";
     if (!again || attempt == path_attempts_max) return appeared;
   }
 }
@@ -203,8 +203,9 @@ Result<FileMetadata> Files::append(const Caller& caller, ByteView path, ByteView
       TRY(fs().append(caller, end.entry->inode, bytes));
       auto now = load_metadata(fs(), caller, end.entry->inode);
       if (now) return now;
-      return Error{Code::maybe, "it was appended, but not what the file is now: " +
-                                    now.error().message, "appended"};
+      return Error{Code::maybe,
+                   "it was appended, but not what the file is now: " + now.error().message,
+                   "appended"};
     };
     auto appended = once();
     if (appended) return appended;

@@ -74,12 +74,12 @@ Result<FileReader> Files::reader(const Caller& caller, ByteView path, const Read
   for (unsigned attempt = 1;; attempt++) {
     TRY_ASSIGN(FileMetadata found, find(caller, parsed, true));
     if (found.is_directory()) return fs_error::is_a_directory(quote(path));
+    if (found.attributes.type != FileType::regular) return fs_error::not_a_file(quote(path));
     TRY(check_conditions(found, options.conditions));
     FileReader reader(client_, caller, std::move(found));
     const Status opened = reader.open(options);
     if (opened) return reader;
-    const bool again =
-        is_overtaken(opened.error()) || opened.error().reason == "changed_meanwhile";
+    const bool again = is_overtaken(opened.error()) || opened.error().reason == "changed_meanwhile";
     if (!again || attempt == path_attempts_max) return opened.error();
   }
 }
@@ -117,6 +117,10 @@ Status Files::remove_entry(const Caller& caller, InodeId directory, ByteView nam
   const bool is_empty_one = entry.type == FileType::directory && !with_all;
   Status removed = is_empty_one ? fs().remove_directory(caller, directory, name)
                                 : fs().move_to_trash(caller, directory, name);
+  // What is full has no room for the trash, and must be made room in.
+  if (!removed &&
+      (removed.error().code == Code::exhausted || removed.error().code == Code::no_space))
+    removed = fs().remove_tree(caller, directory, name);
   if (!removed && removed.error().code == Code::not_found) return {};
   return removed;
 }

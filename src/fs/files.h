@@ -24,7 +24,7 @@
 #include <span>
 #include <string>
 
-#include "fs/client_session.h"
+#include "fs/files_session.h"
 #include "fs/file_headers.h"
 #include "fs/file_lister.h"
 #include "fs/file_system.h"
@@ -109,11 +109,11 @@ class FileReader {
 
  private:
   friend class Files;
-  FileReader(std::shared_ptr<ClientSession> client, const Caller& caller, FileMetadata metadata)
+  FileReader(std::shared_ptr<FilesSession> client, const Caller& caller, FileMetadata metadata)
       : client_(std::move(client)), caller_(caller), metadata_(std::move(metadata)) {}
   Status open(const ReadOptions& options);
 
-  std::shared_ptr<ClientSession> client_;
+  std::shared_ptr<FilesSession> client_;
   Caller caller_;
   FileMetadata metadata_;
   std::optional<SessionId> session_;  // that has it open
@@ -141,7 +141,7 @@ class FileWriter {
  private:
   friend class Files;
   friend class FileCopier;
-  FileWriter(std::shared_ptr<ClientSession> client, const Caller& caller, FilePath path,
+  FileWriter(std::shared_ptr<FilesSession> client, const Caller& caller, FilePath path,
              WriteOptions options)
       : client_(std::move(client)),
         caller_(caller),
@@ -159,7 +159,7 @@ class FileWriter {
   Result<FileMetadata> appear();
   NewFile new_file(ByteView content) const;
 
-  std::shared_ptr<ClientSession> client_;
+  std::shared_ptr<FilesSession> client_;
   Caller caller_;
   FilePath path_;
   WriteOptions options_;
@@ -202,7 +202,7 @@ class FileCopier {
 class Files {
  public:
   explicit Files(const std::shared_ptr<FileSystem>& fs)
-      : client_(std::make_shared<ClientSession>(fs)) {}
+      : client_(std::make_shared<FilesSession>(fs)) {}
 
   Result<FileMetadata> stat(const Caller& caller, ByteView path, const StatOptions& options = {});
   Result<bool> exists(const Caller& caller, ByteView path);
@@ -253,7 +253,7 @@ class Files {
   Status rename_once(const Caller& caller, const FilePath& source, const FilePath& target,
                      const RenameOptions& options);
 
-  const std::shared_ptr<ClientSession> client_;
+  const std::shared_ptr<FilesSession> client_;
 };
 
 // What changes while it is looked at is looked at again, so often.

@@ -26,14 +26,15 @@ inline Error is_a_directory(std::string_view what) {  // EISDIR
   return {Code::invalid, fmt::format("{} is a directory", what), "is_a_directory"};
 }
 inline Error not_empty(ByteView name) {  // ENOTEMPTY
-  return {Code::refused, fmt::format("the directory {} is not empty: remove what is in it first",
-                                     quote(name)),
+  return {Code::refused,
+          fmt::format("the directory {} is not empty: remove what is in it first", quote(name)),
           "not_empty"};
 }
 inline Error illegal_name(ByteView name) {  // EINVAL
-  return {Code::invalid, fmt::format("{} is no name of a file: \".\", \"..\", '/' and NUL are not "
-                                     "allowed, nor is none",
-                                     quote(name)),
+  return {Code::invalid,
+          fmt::format("{} is no name of a file: \".\", \"..\", '/' and NUL are not "
+                      "allowed, nor is none",
+                      quote(name)),
           "illegal_name"};
 }
 inline Error name_too_long(size_t bytes) {  // ENAMETOOLONG
@@ -51,8 +52,7 @@ inline Error is_same_file(std::string_view path) {
   return {Code::invalid, fmt::format("{} would go to itself", path), "is_same_file"};
 }
 inline Error range_not_satisfied(uint64_t end, uint64_t size) {
-  return {Code::invalid,
-          fmt::format("the range ends at byte {}, and the file has {}", end, size),
+  return {Code::invalid, fmt::format("the range ends at byte {}, and the file has {}", end, size),
           "range_not_satisfied"};
 }
 inline Error changed_meanwhile(std::string_view what) {
@@ -87,8 +87,8 @@ inline Error no_such_offset() {  // ENXIO
 }
 inline Error directory_quota(InodeId directory, std::string_view what) {  // EDQUOT
   return {Code::exhausted,
-          fmt::format("the quota of {} of directory {} is full: remove something, or raise it", what,
-                      directory.value),
+          fmt::format("the quota of {} of directory {} is full: remove something, or raise it",
+                      what, directory.value),
           "directory_quota_exceeded"};
 }
 inline Error condition_failed(std::string_view what) {
@@ -118,7 +118,8 @@ inline Error no_attribute(ByteView name) {  // ENODATA
   return {Code::not_found, fmt::format("there is no attribute {}", quote(name)), "no_attribute"};
 }
 inline Error attribute_too_large(size_t bytes) {  // E2BIG
-  return {Code::too_large, fmt::format("an attribute of {} bytes is over the limit of 65536", bytes),
+  return {Code::too_large,
+          fmt::format("an attribute of {} bytes is over the limit of 65536", bytes),
           "attribute_too_large"};
 }
 inline Error attributes_full() {  // ENOSPC

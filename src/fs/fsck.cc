@@ -29,7 +29,7 @@ constexpr std::string_view kind_names[fsck_kinds] = {
     "lock_of_none",      "note_missing",        "note_damaged",
     "counters_wrong",    "not_confirmed"};
 
-using Look = FunctionRef<Status(FsckLook&)>;
+using LookAt = FunctionRef<Status(FsckLook&)>;
 
 class Fsck {
  public:
@@ -77,8 +77,8 @@ class Fsck {
   Status check_notes();
 
   // Looks until nothing is wrong, or it is for sure; then tells, and repairs.
-  Status settle(Look look);
-  Status settle_one(Look look, std::vector<InodeId>& to_recount);
+  Status settle(LookAt look);
+  Status settle_one(LookAt look, std::vector<InodeId>& to_recount);
   Status find_lost_found();
   void tell(const FsckLook& look, bool repaired);
   RecordCursor scope(char scope) {
@@ -110,7 +110,7 @@ void Fsck::tell(const FsckLook& look, bool repaired) {
   }
 }
 
-Status Fsck::settle(Look look) {
+Status Fsck::settle(LookAt look) {
   std::vector<InodeId> to_recount;
   TRY(settle_one(look, to_recount));
   while (!to_recount.empty()) {
@@ -121,7 +121,7 @@ Status Fsck::settle(Look look) {
   return {};
 }
 
-Status Fsck::settle_one(Look look, std::vector<InodeId>& to_recount) {
+Status Fsck::settle_one(LookAt look, std::vector<InodeId>& to_recount) {
   TRY(control_.pass(bytes_of_a_look));
   std::optional<FsckLook> before;
   for (int i = 0; i < (options_.offline ? 1 : free_looks); i++) {

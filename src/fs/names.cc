@@ -24,8 +24,7 @@ Status check_new_file(const NewFile& file) {
 Status check_file_name(ByteView name) {
   if (name.size() > file_name_bytes_max) return fs_error::name_too_long(name.size());
   constexpr ByteView illegal("/\0", 2);
-  if (name.empty() || name == "." || name == ".." ||
-      name.find_first_of(illegal) != ByteView::npos)
+  if (name.empty() || name == "." || name == ".." || name.find_first_of(illegal) != ByteView::npos)
     return fs_error::illegal_name(name);
   return {};
 }

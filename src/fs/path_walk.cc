@@ -57,10 +57,9 @@ class Walk {
   }
 
   Result<std::optional<FsEntry>> make_directory(ByteView name) {
-    const auto made = fs_.make(caller_, directories_.back(), name,
-                               {.type = FileType::directory, .mode = 0755});
-    if (made)
-      return std::optional(FsEntry{made->inode, FileType::directory, made->generation});
+    const auto made =
+        fs_.make(caller_, directories_.back(), name, {.type = FileType::directory, .mode = 0755});
+    if (made) return std::optional(FsEntry{made->inode, FileType::directory, made->generation});
     if (made.error().reason != "exists") return made.error();
     TRY_ASSIGN(const auto entry, see(name));
     if (!entry) return fs_error::stale(directories_.back());  // made by others, and removed since

@@ -19,7 +19,7 @@ struct PathEnd {
 };
 
 struct WalkOptions {
-  bool follow = true;        // a symlink at the end
+  bool follow = true;         // a symlink at the end
   bool make_parents = false;  // directories on the way that are missing
 };
 

@@ -62,10 +62,9 @@ namespace {
 // removed tree, from going: the file counts where it is, though that may be full.
 Status move_home(FsChange& change, InodeId inode, FsInode& file) {
   TRY_ASSIGN(const auto next, first_link(change.view(), change.keyspace(), inode));
-  if (!next)
-    return fs_error::corrupt(fmt::format("inode {} has lost a name", inode.value));
-  TRY_ASSIGN(const auto record, change.record(encode(FsLinkKey{change.keyspace(), inode,
-                                                               next->first, next->second})));
+  if (!next) return fs_error::corrupt(fmt::format("inode {} has lost a name", inode.value));
+  TRY_ASSIGN(const auto record,
+             change.record(encode(FsLinkKey{change.keyspace(), inode, next->first, next->second})));
   change.remove(record);
   if (next->first != file.home) {
     TRY(change.count(file.home, negative(figures_of(file)), FsChange::Limit::none));
@@ -84,8 +83,8 @@ Status remove_name(FsChange& change, const OpenFiles& open_files, InodeId direct
   file->changed_ns = change.now_ns();
   if (file->links > 1) {
     file->links--;
-    TRY_ASSIGN(const auto further, change.record(encode(FsLinkKey{change.keyspace(), inode,
-                                                                  directory, name})));
+    TRY_ASSIGN(const auto further,
+               change.record(encode(FsLinkKey{change.keyspace(), inode, directory, name})));
     if (!further.old.found()) return move_home(change, inode, *file);
     change.remove(further);
     return {};
@@ -154,10 +153,8 @@ Status FileSystem::remove_directory(const Caller& caller, InodeId directory, Byt
     TRY(change.remove_entry(directory, name));
     TRY(change.set_figures(entry->inode, {}));
     TRY(drop_directory(change, entry->inode, *removed));
-    return change.count(directory, {.inodes = -1,
-                                    .entries = -1,
-                                    .directories = -1,
-                                    .changed_ns = change.now_ns()});
+    return change.count(
+        directory, {.inodes = -1, .entries = -1, .directories = -1, .changed_ns = change.now_ns()});
   };
   return change(&caller, plan, run);
 }

@@ -45,11 +45,12 @@ Status move_inode(FsChange& change, const FsEntry& entry, const Spot& from, cons
     return {};
   }
   if (moved->links > 1) {
-    TRY_ASSIGN(const auto further, change.record(encode(FsLinkKey{
-                                       change.keyspace(), entry.inode, from.directory, from.name})));
+    TRY_ASSIGN(const auto further, change.record(encode(FsLinkKey{change.keyspace(), entry.inode,
+                                                                  from.directory, from.name})));
     if (further.old.found()) {
-      TRY_ASSIGN(const auto link, change.record(encode(FsLinkKey{
-                                      change.keyspace(), entry.inode, to.directory, to.name})));
+      TRY_ASSIGN(
+          const auto link,
+          change.record(encode(FsLinkKey{change.keyspace(), entry.inode, to.directory, to.name})));
       change.remove(further);
       change.put(link, fs_link_value);
       return {};

@@ -251,6 +251,7 @@ Result<FileAttributes> FileSystem::restore(const Caller& caller, ByteView item,
 }
 
 Result<size_t> FileSystem::empty_trash(const Caller& caller, uint64_t before_ms) {
+  TRY(tenant_->admit(caller, Access::write, 0));  // also if there is nothing to be removed
   size_t emptied = 0;
   Bytes after;
   for (;;) {

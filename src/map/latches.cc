@@ -9,7 +9,7 @@ LatchTable::LatchTable()
     : keyspaces_(std::make_unique<Stripe[]>(keyspace_stripes)),
       granules_(std::make_unique<Stripe[]>(granule_stripes)) {}
 
-LatchTable::Held::Held(LatchTable& table, const Scope& scope) {
+LatchTable::Held::Held(LatchTable& table, const Scope& scope, Patience patience) {
   latches_.reserve(scope.locks().size() + 1);
   if (scope.keyspace()) {
     const bool exclusive = scope.keyspace_mode() == Scope::Mode::exclusive;
@@ -28,7 +28,19 @@ LatchTable::Held::Held(LatchTable& table, const Scope& scope) {
   latches_.erase(std::unique(begin, latches_.end(),
                              [](const Latch& a, const Latch& b) { return a.stripe == b.stripe; }),
                  latches_.end());
-  for (const Latch& latch : latches_) lock(latch);
+  if (patience == Patience::waits) {
+    for (const Latch& latch : latches_) lock(latch);
+    return;
+  }
+  const auto taken = std::find_if_not(latches_.begin(), latches_.end(), try_lock);
+  has_all_ = taken == latches_.end();
+  if (has_all_) return;
+  latches_.erase(taken, latches_.end());
+  release();
+}
+
+bool LatchTable::Held::try_lock(const Latch& latch) {
+  return latch.exclusive ? latch.stripe->mutex.try_lock() : latch.stripe->mutex.try_lock_shared();
 }
 
 void LatchTable::Held::lock(const Latch& latch) {

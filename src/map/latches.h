@@ -26,11 +26,14 @@ class LatchTable {
   // Holds the latches of one scope until released or destroyed.
   class Held {
    public:
-    Held(LatchTable& table, const Scope& scope);
+    enum class Patience : uint8_t { waits, tries };
+    Held(LatchTable& table, const Scope& scope, Patience patience = Patience::waits);
     ~Held() { release(); }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
     void release();
+    // False: others have some of them, and this one has none.
+    bool has_all() const { return has_all_; }
 
    private:
     struct Latch {
@@ -38,13 +41,16 @@ class LatchTable {
       bool exclusive;
     };
     static void lock(const Latch& latch);
+    static bool try_lock(const Latch& latch);
 
     std::vector<Latch> latches_;
+    bool has_all_ = true;
   };
 
  private:
   static constexpr size_t granule_stripes = 16384;
-  static constexpr size_t keyspace_stripes = 256;
+  // Keyspaces that share one wait for each other whenever one is held alone.
+  static constexpr size_t keyspace_stripes = 16384;
 
   std::unique_ptr<Stripe[]> keyspaces_;
   std::unique_ptr<Stripe[]> granules_;

@@ -70,6 +70,26 @@ TEST(Latches, ExclusiveKeepsOthersOutSharedDoesNot) {
   }
 }
 
+TEST(Latches, WhoOnlyTriesGetsAllOrNone) {
+  using Patience = LatchTable::Held::Patience;
+  LatchTable table;
+  Scope one = Scope::in(ks);
+  one.exclusive(raw_key(1));
+  Scope both = Scope::in(ks);
+  both.exclusive(raw_key(1)).exclusive(raw_key(2));
+  Scope other = Scope::in(ks);
+  other.exclusive(raw_key(2));
+  {
+    const LatchTable::Held held(table, one);
+    EXPECT_FALSE(LatchTable::Held(table, both, Patience::tries).has_all());
+    EXPECT_TRUE(LatchTable::Held(table, other, Patience::tries).has_all());  // nothing was kept
+    EXPECT_FALSE(LatchTable::Held(table, Scope::all_of(ks), Patience::tries).has_all());
+  }
+  const LatchTable::Held held(table, both, Patience::tries);
+  EXPECT_TRUE(held.has_all());
+  EXPECT_FALSE(LatchTable::Held(table, one, Patience::tries).has_all());
+}
+
 TEST(Latches, ReleaseLetsOthersIn) {
   LatchTable table;
   Scope scope = Scope::in(ks);

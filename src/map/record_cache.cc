@@ -50,6 +50,13 @@ struct RecordCache::Record {
     if (value_bytes != 0) std::memcpy(bytes + key.size(), value->data(), value_bytes);
     return record;
   }
+  // In its place, if it fits there and nobody else holds it. REQUIRES: the shard is locked.
+  bool overwrite(ByteView value) {
+    if (!found || value.size() != value_bytes || pins.load(std::memory_order_acquire) != 1)
+      return false;
+    std::memcpy(const_cast<char*>(bytes()) + key_bytes, value.data(), value.size());
+    return true;
+  }
   void unpin() {
     if (pins.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     this->~Record();
@@ -84,15 +91,20 @@ class RecordCache::Shard {
 
   // Brings what find() will read nearer.
   void prefetch_slot(uint64_t hash) {
-    const std::lock_guard lock(mutex_);
-    if (!slots_.empty()) __builtin_prefetch(&slots_[hash & mask()]);
+    // Without the lock: what is prefetched may be elsewhere by now.
+    const uintptr_t slots = slots_at_.load(std::memory_order_relaxed);
+    const size_t mask = slots_mask_.load(std::memory_order_relaxed);
+    __builtin_prefetch(reinterpret_cast<const void*>(slots + (hash & mask) * sizeof(Slot)));
   }
   void prefetch_record(uint64_t hash) {
     const std::lock_guard lock(mutex_);
     if (slots_.empty()) return;
     size_t i = hash & mask();
     while (slots_[i].record != nullptr && slots_[i].hash != hash) i = (i + 1) & mask();
-    __builtin_prefetch(slots_[i].record, /*for writing: the pin*/ 1);
+    // For writing: the pin, and what may be written over. As much of it as small records have.
+    const auto* const record = reinterpret_cast<const char*>(slots_[i].record);
+    if (record == nullptr) return;
+    for (size_t line = 0; line < 3; line++) __builtin_prefetch(record + 64 * line, 1);
   }
 
   // Pinned, or null.
@@ -113,6 +125,7 @@ class RecordCache::Shard {
     const std::lock_guard lock(mutex_);
     Slot* const slot = slot_of(hash, key);
     if (slot == nullptr && !is_new_welcome && used_bytes() > bytes_max_ / 4 * 3) return;
+    if (slot != nullptr && value && slot->record->overwrite(*value)) return;
     Record* const record = Record::make(key, value);
     bytes_ += record->size();
     if (slot != nullptr) {
@@ -187,6 +200,8 @@ class RecordCache::Shard {
     for (const Slot& slot : old)
       if (slot.record != nullptr) insert(slot);
     hand_ = 0;
+    slots_at_.store(reinterpret_cast<uintptr_t>(slots_.data()), std::memory_order_relaxed);
+    slots_mask_.store(mask(), std::memory_order_relaxed);
   }
 
   // Those behind it move up, so that each is found from where its hash points to.
@@ -215,7 +230,9 @@ class RecordCache::Shard {
   }
 
   std::mutex mutex_;
-  std::vector<Slot> slots_;  // a power of two of them, a quarter at least empty
+  std::vector<Slot> slots_;             // a power of two of them, a quarter at least empty
+  std::atomic<uintptr_t> slots_at_{0};  // where slots_ are, for prefetch_slot
+  std::atomic<size_t> slots_mask_{0};
   size_t hand_ = 0;
   size_t records_ = 0;
   size_t bytes_ = 0;

@@ -100,6 +100,21 @@ TEST(RecordCache, WhatWasReadStaysWhenItsRecordGoes) {
   EXPECT_EQ(moved.bytes(), "still here");
 }
 
+TEST(RecordCache, WhatWasReadStaysWhenItIsWrittenOver) {
+  RecordCache cache(cache_bytes);
+  put(cache, cached_key(1), "one");
+  {
+    Value held;
+    ASSERT_TRUE(cache.get(cached_key(1), held));
+    cache.put_written(cached_key(1), "two");  // of the same size: it would fit in its place
+    EXPECT_EQ(held.bytes(), "one");
+    EXPECT_EQ(known(cache, cached_key(1)), "found two");
+  }
+  cache.put_written(cached_key(1), "six");
+  EXPECT_EQ(known(cache, cached_key(1)), "found six");
+  EXPECT_EQ(cache.figures().records, 1u);
+}
+
 TEST(RecordCache, ForgetsAnInterval) {
   RecordCache cache(cache_bytes);
   for (uint64_t i = 0; i < 1'000; i++) put(cache, cached_key(i), "v");

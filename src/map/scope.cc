@@ -15,7 +15,8 @@ constexpr size_t tenant_prefix_bytes = 4;
 constexpr size_t model_offset = 4;
 
 bool is_tenant_key(ByteView key) {
-  return !key.empty() && tenant_modes.find(key[0]) != ByteView::npos;
+  if (key.empty()) return false;
+  return key[0] == 'x' || tenant_modes.find(key[0]) != ByteView::npos;  // most are transactional
 }
 
 bool in_keyspace(ByteView key, KeyspaceId keyspace) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/no_wait.h"
 #include "codec/counter_value.h"
 #include "codec/pretty_key.h"
 #include "codec/redis_collection.h"
@@ -553,7 +554,12 @@ Status Transactor::transact(const Scope& scope, FunctionRef<Status(View&)> fn,
 Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(View&)> fn,
                                         Durability durability) {
   std::optional<LatchTable::Held> held;
-  if (way_ == Way::latched) held.emplace(*latches_, scope);
+  if (way_ == Way::latched) {
+    using Patience = LatchTable::Held::Patience;
+    held.emplace(*latches_, scope, NoWait::is_on() ? Patience::tries : Patience::waits);
+    if (!held->has_all())
+      return {Error{Code::busy, "others write what this reads or writes", would_wait_reason}};
+  }
 
   View view(engine_, caches_ ? &*caches_ : nullptr, scope, way_, check_scope_, durability);
   std::vector<Bytes> sampled_reads;

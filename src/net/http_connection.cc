@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "net/ascii.h"
+#include "net/would_wait.h"
 
 namespace trellis {
 namespace {
@@ -21,6 +22,9 @@ constexpr size_t body_input_bytes_max = 64 * 1024;
 // The line before a chunk, or the trailers after the last, must fit so much.
 constexpr size_t chunk_line_bytes_max = 16 * 1024;
 static_assert(chunk_line_bytes_max < body_input_bytes_max);
+
+// Larger ones are handled by workers, whatever the route says.
+constexpr size_t loop_body_bytes_max = 256 * 1024;
 
 bool has_no_body(HttpMethod method, unsigned status) {
   return method == HttpMethod::head || status == 204 || status == 304;
@@ -244,6 +248,9 @@ bool HttpConnection::handle_inline(const Route& route, size_t head_bytes, size_t
   std::optional<HttpResponse> response = call_handler(route, request_);
   request_.body = {};
   current_.is_body_done = true;
+  if (response.has_value() && response->status == would_wait_status) {
+    return hand_over(route, head_bytes, body_bytes);
+  }
   if (response.has_value() && response->stream != nullptr) {
     begin_exchange(route, head_bytes);
     input_.consume(body_bytes);
@@ -257,6 +264,20 @@ bool HttpConnection::handle_inline(const Route& route, size_t head_bytes, size_t
     respond_thrown();
   }
   return true;
+}
+
+// To a worker, which may wait.
+bool HttpConnection::hand_over(const Route& route, size_t head_bytes, size_t body_bytes) {
+  begin_exchange(route, head_bytes);
+  const ByteView body = input_.data().substr(0, body_bytes);
+  if (!body.empty() && !exchange_->append_body(body, body_bytes)) {
+    fail_over_budget();
+    return false;
+  }
+  input_.consume(body_bytes);
+  state_ = State::working;
+  run(&Exchange::handle, &HttpConnection::take_handled);
+  return false;
 }
 
 void HttpConnection::begin_exchange(const Route& route, size_t head_bytes) {
@@ -322,7 +343,7 @@ bool HttpConnection::take_body_piece(const BodyStep& step) {
     const size_t bytes_max =
         current_.framing.is_chunked ? route.body_bytes_max : current_.framing.content_length;
     if (!step.body.empty() && !exchange_->append_body(step.body, bytes_max)) {
-      fail({503, "too many large requests at once: try again soon"}, {{"Retry-After", "1"}});
+      fail_over_budget();
       return false;
     }
   }
@@ -346,12 +367,19 @@ bool HttpConnection::feed_sink() {
 // The body is complete, or there is none.
 bool HttpConnection::dispatch() {
   state_ = State::working;
-  if (exchange_->route->runs == Route::Runs::worker || exchange_->response.has_value()) {
+  // What is large takes long, even if it waits for nobody.
+  const bool is_long = exchange_->request.body.size() > loop_body_bytes_max;
+  if (exchange_->route->runs == Route::Runs::worker || is_long || exchange_->response.has_value()) {
     run(&Exchange::handle, &HttpConnection::take_handled);
     return false;
   }
   exchange_->response = call_handler(*exchange_->route, exchange_->request);
   exchange_->has_thrown = !exchange_->response.has_value();
+  if (exchange_->response.has_value() && exchange_->response->status == would_wait_status) {
+    exchange_->response.reset();
+    run(&Exchange::handle, &HttpConnection::take_handled);
+    return false;
+  }
   if (exchange_->response.has_value() && exchange_->response->stream != nullptr) return dispatch();
   take_handled();
   return true;
@@ -363,9 +391,12 @@ void HttpConnection::run(void (Exchange::*job)(), void (HttpConnection::*then)()
   ASSERT(!is_job_running_);
   is_job_running_ = true;
   after_job_ = then;
-  driver_.offload([exchange = exchange_, job] {
-    if (!exchange->is_abandoned) (exchange.get()->*job)();
-  });
+  const auto& lane_of = context_.options.lane;
+  driver_.offload(
+      [exchange = exchange_, job] {
+        if (!exchange->is_abandoned) (exchange.get()->*job)();
+      },
+      lane_of ? lane_of(exchange_->request) : 0);
 }
 
 void HttpConnection::take_opened() {
@@ -515,6 +546,10 @@ void HttpConnection::fail(const HttpProblem& problem, std::vector<HttpHeader> he
   HttpResponse response = error_response(problem.status, problem.message);
   for (HttpHeader& header : headers) response.headers.push_back(std::move(header));
   respond(std::move(response));
+}
+
+void HttpConnection::fail_over_budget() {
+  fail({503, "too many large requests at once: try again soon"}, {{"Retry-After", "1"}});
 }
 
 void HttpConnection::fail_with(const Error& error) {

@@ -58,7 +58,7 @@ class ConnectionDriver {
  public:
   virtual ~ConnectionDriver() = default;
   // Runs the job on a worker, then tells worked(), unless the connection is gone by then.
-  virtual void offload(std::function<void()> job) = 0;
+  virtual void offload(std::function<void()> job, uint64_t lane) = 0;
   // Lets a worker drop it, for that may take long.
   virtual void dispose(std::shared_ptr<Exchange> exchange) = 0;
   // wake() leads to woken(stream) on the connection's thread.
@@ -121,6 +121,7 @@ class HttpConnection : public StreamConnection {
   bool start_request(size_t head_bytes);
   bool answer_unrouted(const Router::Match& match, size_t head_bytes);
   bool handle_inline(const Route& route, size_t head_bytes, size_t body_bytes);
+  bool hand_over(const Route& route, size_t head_bytes, size_t body_bytes);
   void begin_exchange(const Route& route, size_t head_bytes);
 
   // state body
@@ -146,6 +147,7 @@ class HttpConnection : public StreamConnection {
   void respond(HttpResponse&& response);
   void respond_thrown();
   void fail(const HttpProblem& problem, std::vector<HttpHeader> headers = {});
+  void fail_over_budget();
   void fail_with(const Error& error);
   HttpResponse error_response(unsigned status, std::string_view message);
   void send_head(const HttpResponse& response, BodyFraming framing);

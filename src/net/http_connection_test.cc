@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/no_wait.h"
 #include "base/random.h"
+#include "net/would_wait.h"
 #include "support/http_fuzz_driver.h"
 #include "support/http_fuzz_inputs.h"
 #include "support/http_hello.h"
@@ -89,6 +91,11 @@ class HttpConnectionTest : public ::testing::Test {
                      .body = Route::Body::buffered,
                      .body_bytes_max = 100'000,
                      .handle = echo});
+    table.push_back({.method = Method::put,
+                     .pattern = "/any/{key*}",
+                     .body = Route::Body::buffered,
+                     .body_bytes_max = 1'000'000,
+                     .handle = [this](const HttpRequest& request) { return any_(request); }});
     table.push_back({.method = Method::post,
                      .pattern = "/worker-echo",
                      .body = Route::Body::buffered,
@@ -229,6 +236,48 @@ TEST_F(HttpConnectionTest, ARunningWorkerHoldsBackLaterRequests) {
   connection.run_jobs();
   EXPECT_EQ(count(connection.output(), "HTTP/1.1 200"), 2U);
   EXPECT_LT(connection.output().find("worker"), connection.output().find("hello"));
+}
+
+TEST_F(HttpConnectionTest, WhatWouldWaitOnTheLoopRunsOnAWorker) {
+  size_t on_loop = 0;
+  any_ = [&](const HttpRequest& request) {
+    if (!NoWait::is_on())
+      return text(fmt::format("{}: {} bytes", request.captures[0], request.body.size()));
+    ++on_loop;
+    HttpResponse response;
+    response.status = would_wait_status;
+    return response;
+  };
+  // Of a body that comes with its header, one that does not, and none.
+  for (const size_t bytes : {3, 50'000, 0}) {
+    SCOPED_TRACE(bytes);
+    on_loop = 0;
+    ManualConnection connection(context(), false);
+    connection.feed(fmt::format("PUT /any/k HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{}{}",
+                                bytes, Bytes(bytes, 'x'), get_hello));
+    EXPECT_EQ(on_loop, 1U);
+    EXPECT_EQ(connection.output(), "");
+    connection.run_jobs();
+    const Bytes& output = connection.output();
+    EXPECT_EQ(count(output, "HTTP/1.1 200"), 2U);
+    EXPECT_LT(output.find(fmt::format("k: {} bytes", bytes)), output.find("hello"));
+    EXPECT_FALSE(connection.is_closed());
+  }
+}
+
+TEST_F(HttpConnectionTest, LargeBodiesAreHandledByWorkers) {
+  bool on_loop = false;
+  any_ = [&](const HttpRequest& request) {
+    on_loop = NoWait::is_on();
+    return text(fmt::format("{} bytes", request.body.size()));
+  };
+  for (const size_t bytes : {200'000, 300'000}) {
+    const Bytes output =
+        say(fmt::format("PUT /any/k HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{}", bytes,
+                        Bytes(bytes, 'x')));
+    EXPECT_EQ(count(output, fmt::format("{} bytes", bytes)), 1U);
+    EXPECT_EQ(on_loop, bytes == 200'000);
+  }
 }
 
 TEST_F(HttpConnectionTest, StopsParsingWhileNothingIsSent) {

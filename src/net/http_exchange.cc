@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/no_wait.h"
 
 namespace trellis {
 namespace {
@@ -136,6 +137,7 @@ void Exchange::pull() {
 }
 
 std::optional<HttpResponse> call_handler(const Route& route, const HttpRequest& request) {
+  const NoWait no_wait;
   try {
     return route.handle(request);
   } catch (...) {

@@ -43,12 +43,13 @@ class HttpDriver final : public ConnectionDriver {
   HttpDriver(StreamDriver& stream, WorkerPool& workers, HttpConnection& connection)
       : stream_(stream), workers_(workers), connection_(connection) {}
 
-  void offload(std::function<void()> job) override {
-    workers_.submit([this, poster = stream_.poster(), job = std::move(job)]() mutable {
+  void offload(std::function<void()> job, uint64_t lane) override {
+    auto run = [this, poster = stream_.poster(), job = std::move(job)]() mutable {
       job();
       job = nullptr;
       poster->post([this] { connection_.worked(); });  // only if we are still there
-    });
+    };
+    workers_.submit(std::move(run), lane);
   }
 
   void dispose(std::shared_ptr<Exchange> exchange) override {

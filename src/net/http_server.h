@@ -63,6 +63,9 @@ struct HttpServerOptions {
   // status of what it returns is ignored, its headers are kept. Runs on loops: must not block.
   std::function<HttpResponse(unsigned status, std::string_view message, std::string_view path)>
       error_response = {};
+  // Whose request it is, by its header: workers are fair between lanes, and no lane but 0, which is
+  // also that of all if there is none, has all of them. Runs on loops: must not block.
+  std::function<uint64_t(const HttpRequest& request)> lane = {};
   // Makes the response to an error of a sink or a source; none: error_response with http_status().
   // Likewise runs on loops.
   std::function<HttpResponse(const Error& error, std::string_view path)> failure_response = {};

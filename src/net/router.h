@@ -41,7 +41,7 @@ struct Route {
     streamed,  // `open` gives a sink for it
   };
   enum class Runs : uint8_t {
-    loop,    // inline on the event loop: must be quick and never block
+    loop,    // inline on the event loop: must be quick; see would_wait.h if it would wait
     worker,  // on a worker thread
   };
 

@@ -1,6 +1,8 @@
-// Threads for work that may block, fed by one queue.
+// Threads for work that may block, fair to those who it is for: each has a lane. Lanes take turns,
+// and none has all threads, so that who has much to do makes nobody else wait for it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -13,9 +15,9 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Any thread. Jobs start in the order given. An exception of a job is logged and ends only the
-  // job. After stop() the job is destroyed without being run.
-  void submit(std::function<void()> job);
+  // Any thread. Jobs of a lane start in the order given; lane 0 may have all threads. An exception
+  // of a job is logged and ends only the job. After stop() the job is destroyed without being run.
+  void submit(std::function<void()> job, uint64_t lane = 0);
 
   // Runs what is queued and waits for it. Any thread but a worker; the second call waits too.
   void stop();

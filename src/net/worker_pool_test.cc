@@ -6,6 +6,7 @@
 #include <latch>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -34,6 +35,27 @@ TEST(WorkerPool, OneThreadKeepsTheOrder) {
   pool.stop();
   ASSERT_EQ(order.size(), 100U);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
+}
+
+TEST(WorkerPool, LanesTakeTurns) {
+  WorkerPool pool(1);
+  std::latch all_given(1);
+  std::string order;
+  pool.submit([&] { all_given.wait(); });
+  for (const char* job : {"a1", "a2", "a3", "b1", "b2", "c1"})
+    pool.submit([&order, job] { order += job; }, static_cast<uint64_t>(job[0]));
+  all_given.count_down();
+  pool.stop();
+  EXPECT_EQ(order, "a1b1c1a2b2a3");
+}
+
+TEST(WorkerPool, NoLaneHasAllThreads) {
+  WorkerPool pool(4);
+  std::latch other_ran(1);  // opens only if a thread is left for it
+  for (int i = 0; i < 10; ++i) pool.submit([&] { other_ran.wait(); }, 1);
+  pool.submit([&] { other_ran.count_down(); }, 2);
+  pool.stop();
+  EXPECT_TRUE(other_ran.try_wait());
 }
 
 TEST(WorkerPool, AnExceptionEndsOnlyItsJob) {

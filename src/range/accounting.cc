@@ -99,7 +99,8 @@ void RangeAccounting::for_each_entry(ByteView from, See see) const {
     {
       const std::shared_lock lock(mutex_);
       auto at = by_start_.upper_bound(piece.empty() ? from : ByteView(last));
-      if (piece.empty() && at != by_start_.begin()) --at;
+      // Where a range is lost, the one before it does not hold the address.
+      if (piece.empty() && at != by_start_.begin() && std::prev(at)->second->range.end > from) --at;
       piece.clear();
       for (; at != by_start_.end() && piece.size() < piece_entries; ++at)
         piece.push_back(at->second);

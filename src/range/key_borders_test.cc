@@ -45,6 +45,23 @@ TEST(KeyBorders, AreInsideOfTheIntervalAndOfTheKeyspace) {
   EXPECT_EQ(of(area(KeyMode::txn), area_end(KeyMode::txn)), std::vector<Bytes>());
 }
 
+// The accounting does not know a range whose record is damaged.
+TEST(KeyBorders, EndWhereALostRangeBegins) {
+  RangeAccounting accounting(1);
+  const RangeDescriptor known[] = {
+      {RangeId{1}, {}, raw_key("b"), 1, {}, 0},
+      {RangeId{2}, raw_key("b"), raw_key("c"), 1, {}, 0},
+  };
+  for (const RangeDescriptor& range : known) {
+    accounting.replace({&range, 1}, 1);
+    accounting.set_size(range, 1'000, 1, 1);
+  }
+  const std::vector<Bytes> borders{raw_key("b")};
+  EXPECT_EQ(key_borders(accounting, area(KeyMode::raw), area_end(KeyMode::raw)), borders);
+  EXPECT_TRUE(key_borders(accounting, area(KeyMode::txn), area_end(KeyMode::txn)).empty());
+  EXPECT_TRUE(accounting.figures(raw_key("c"), 10).empty());
+}
+
 TEST(KeyBorders, SmallNeighboursAreOnePart) {
   RangeAccounting accounting(1);
   std::vector<std::pair<Bytes, uint64_t>> starts = {{"", 0}, {raw_key(""), 0}};

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/job_control.h"
+#include "codec/meta_keys.h"
 
 namespace trellis {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 constexpr size_t jobs_kept = 20;
 constexpr size_t findings_max = 1'000;
 constexpr unsigned threads_max = 16;
+constexpr unsigned listings_max = 10;
 
 }  // namespace
 
@@ -59,10 +61,7 @@ class RangeJobs::Job {
   ~Job() { stop(); }
 
   Status start() {
-    TRY(home_.for_each([&](const RangeDescriptor& range) {
-      ranges_.push_back(range);
-      return Visit::go_on;
-    }));
+    TRY(list_ranges());
     status_.ranges_total = ranges_.size();
     sums_.resize(ranges_.size());
     control_.begin_phase("walking", hooks_.bytes_total());
@@ -100,6 +99,28 @@ class RangeJobs::Job {
   }
 
  private:
+  // What no range holds would not be walked, and nobody would know. One that is merged while they
+  // are listed may leave a hole in the list: so it is looked at again.
+  Status list_ranges() {
+    Bytes end;
+    for (unsigned attempt = 0; attempt < listings_max; attempt++) {
+      ranges_.clear();
+      end.clear();
+      bool tiles = true;
+      TRY(home_.for_each([&](const RangeDescriptor& range) {
+        tiles = range.start == end;
+        if (!tiles) return Visit::stop;
+        end = range.end;
+        ranges_.push_back(range);
+        return Visit::go_on;
+      }));
+      if (tiles && end == map_key_max) return {};
+    }
+    return Error{
+        Code::corrupt,
+        fmt::format("the ranges do not tile the map at {}: run trellis range verify", to_hex(end))};
+  }
+
   void run() {
     const unsigned threads = std::clamp(status_.request.threads, 1u, threads_max);
     const Status done = run_in_parallel(threads, ranges_.size(), [&](size_t i) { return work(i); });

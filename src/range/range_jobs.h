@@ -76,7 +76,7 @@ class RangeJobs {
   RangeJobs(RangeHome& home, Clock& clock, Hooks hooks);
   ~RangeJobs();
 
-  // Code::busy while one is running or paused.
+  // Code::busy while one is running or paused; corrupt if the ranges do not hold all of the map.
   Result<RangeJobStatus> start(const RangeJobRequest& request);
   // The last ones, newest first.
   std::vector<RangeJobStatus> list() const;

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "codec/keyspace_keys.h"
+#include "codec/local_keys.h"
 #include "engine/memory_engine.h"
 #include "range/embedded_home.h"
 
@@ -85,6 +86,24 @@ TEST(RangeJobs, CheckFindsThatTwoWalksAgree) {
   const auto page = *world.jobs->checked(second.id, key + "z", 2);
   ASSERT_EQ(page.size(), 2u);
   EXPECT_EQ(page[0].range, after[0].range);
+}
+
+TEST(RangeJobs, AMapWithAHoleIsNotSaidToBeChecked) {
+  for (const bool is_last : {false, true}) {
+    Jobs world;
+    const Bytes start = encode(RawKey{{5}, is_last ? "10900" : "10400"});
+    Commit damage;
+    damage.writes.remove(encode(RangeDescriptorKey{start}));
+    ASSERT_TRUE(commit(world.engine, damage).has_value());
+    for (const RangeJobKind kind : {RangeJobKind::check, RangeJobKind::recount}) {
+      const auto job = world.jobs->start({.kind = kind});
+      ASSERT_FALSE(job.has_value());
+      EXPECT_EQ(job.error().code, Code::corrupt);
+      EXPECT_NE(job.error().message.find(to_hex(start)), std::string::npos) << job.error().message;
+    }
+    ASSERT_TRUE(world.home->repair(0).has_value());
+    EXPECT_TRUE(world.jobs->start({.kind = RangeJobKind::check}).has_value());
+  }
 }
 
 TEST(RangeJobs, PauseResumeAndCancel) {

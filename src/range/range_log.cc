@@ -76,14 +76,9 @@ Result<std::vector<RangeEvent>> RangeLog::read(uint64_t before, size_t limit) co
   const Bytes begin = encode(RangeLogKey{0});
   Bytes end = before == 0 ? successor(encode(RangeLogKey{~0ull})) : encode(RangeLogKey{before});
   std::vector<RangeEvent> events;
-  Status decoded;
+  // What is damaged is passed over: its number is missing.
   const auto visit = [&](ByteView key, ByteView value) {
-    auto event = decode_event(key, value);
-    if (!event) {
-      decoded = std::move(event).error();
-      return Visit::stop;
-    }
-    events.push_back(std::move(*event));
+    if (auto event = decode_event(key, value)) events.push_back(std::move(*event));
     return events.size() < limit ? Visit::go_on : Visit::stop;
   };
   while (events.size() < limit) {
@@ -92,7 +87,6 @@ Result<std::vector<RangeEvent>> RangeLog::read(uint64_t before, size_t limit) co
         engine_.scan(
             {.begin = begin, .end = end, .reverse = true, .entries_max = limit - events.size()},
             visit));
-    TRY(decoded);
     if (!page.resume) break;
     end = std::move(*page.resume);
   }

@@ -16,7 +16,7 @@ using namespace command_flag;
 
 // More would be a good part of all latches that there are. (The thread sanitizer follows no more
 // than 64 locks of a thread.)
-constexpr size_t names_max = 48;
+constexpr size_t names_max = 50;
 // What a transaction may hold before the rest goes into the next one: well below commit_bytes_max.
 constexpr size_t argument_bytes_max = 1024 * 1024;
 constexpr size_t elements_max = 1'024;
@@ -247,8 +247,10 @@ Scope RedisTransaction::scope() const {
   // So many latches would be in everybody's way: one for all of it is not worse.
   if (takes_keyspace_ || names_.size() > names_max) return Scope::all_of(keyspace);
   Scope scope = Scope::in(keyspace);
+  Bytes key;
   for (size_t i = 0; i < names_.size(); i++) {
-    const Bytes key = redis_metadata_key(keyspace, slots_.of(names_[i].database), names_[i].name);
+    key.clear();
+    append_redis_metadata_key(key, keyspace, slots_.of(names_[i].database), names_[i].name);
     exclusive_[i] ? scope.exclusive(key) : scope.shared(key);
   }
   if (!tenant_.map().latched()) scope.shared(encode(RedisDatabasesKey{keyspace}));

@@ -18,7 +18,10 @@ namespace {
 // What a record of a collection takes on the disk, roughly: for `explain`, nothing else.
 constexpr uint64_t record_bytes_guess = 64;
 
-std::string slot_text(uint16_t slot) { return std::to_string(slot); }
+std::string slot_text(uint16_t slot) {
+  if (slot < 10) return std::string(1, static_cast<char>('0' + slot));  // as most are
+  return std::to_string(slot);
+}
 
 std::optional<uint16_t> parse_slot(ByteView text) {
   uint16_t slot = 0;
@@ -33,9 +36,15 @@ KvrocksSubPrefix prefix_of(const std::string& slot, ByteView name, uint64_t vers
 
 }  // namespace
 
-Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name) {
+void append_redis_metadata_key(Bytes& out, KeyspaceId keyspace, uint16_t slot, ByteView name) {
   const std::string ns = slot_text(slot);
-  return encode(RedisMetadataKey{keyspace, {.ns = ns, .key = name}});
+  append(out, RedisMetadataKey{keyspace, {.ns = ns, .key = name}});
+}
+
+Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name) {
+  Bytes key;
+  append_redis_metadata_key(key, keyspace, slot, name);
+  return key;
 }
 
 Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot) {
@@ -187,13 +196,14 @@ void Keys::forget_opened() {
 }
 
 Key& Keys::add(const StoredName& name) {
-  const Bytes encoded = redis_metadata_key(keyspace_, name.slot, name.name);
-  auto* const stored_key = static_cast<char*>(memory_.allocate(encoded.size(), 1));
-  std::copy(encoded.begin(), encoded.end(), stored_key);
+  encoded_.clear();
+  append_redis_metadata_key(encoded_, keyspace_, name.slot, name.name);
+  auto* const stored_key = static_cast<char*>(memory_.allocate(encoded_.size(), 1));
+  std::copy(encoded_.begin(), encoded_.end(), stored_key);
   Key* const key = new (memory_.allocate(sizeof(Key), alignof(Key))) Key();
   key->slot_ = name.slot;
-  key->stored_key_ = {stored_key, encoded.size()};
-  key->name_ = key->stored_key_.substr(encoded.size() - name.name.size());
+  key->stored_key_ = {stored_key, encoded_.size()};
+  key->name_ = key->stored_key_.substr(encoded_.size() - name.name.size());
   keys_.emplace(StoredName{name.slot, key->name_}, key);
   return *key;
 }
@@ -505,9 +515,9 @@ Status Keys::write(Key& key) {
     if (was_there) view_.remove(key.stored_key_, key.stored_);
     return {};
   }
-  Bytes record;
-  append_redis_metadata(record, key.now_);
-  view_.put(key.stored_key_, record, key.stored_);
+  encoded_.clear();
+  append_redis_metadata(encoded_, key.now_);
+  view_.put(key.stored_key_, encoded_, key.stored_);
   constexpr uint64_t few = 100;
   if (key.is_new_life_ && key.now_.type != RedisType::string && key.now_.size <= few &&
       staging_ == nullptr) {

@@ -241,6 +241,7 @@ class Keys {
   int64_t difference_bytes_ = 0;          // what they came to
   Status staged_;                         // what became of the parts
   const WatchFlag own_watch_;             // may be null
+  Bytes encoded_;  // a key, as long as it is needed: its memory is used again
   // Keys, what they are called and the nodes that lead to them.
   std::pmr::monotonic_buffer_resource memory_;
   std::pmr::unordered_map<StoredName, Key*, NameHash> keys_{&memory_};
@@ -271,6 +272,7 @@ std::optional<RedisGarbage> decode_redis_garbage(ByteView target);
 Result<int64_t> stored_count(const Value& counter);
 
 Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name);
+void append_redis_metadata_key(Bytes& out, KeyspaceId keyspace, uint16_t slot, ByteView name);
 // What all records of a slot in one of the tables of codec/redis_keys.h start with.
 Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot);
 // What all "z" records of a life start with.

@@ -120,8 +120,27 @@ RespParser::Step RespParser::next_line(ByteView input) {
   return words_.empty() ? Step::nothing : Step::command;
 }
 
+namespace {
+
+// A number of up to three digits, as almost all are, and what ends it: how many bytes it takes.
+size_t take_small_number(ByteView input, int64_t& number) {
+  constexpr size_t digits_max = 3;
+  number = 0;
+  size_t at = 0;
+  for (; at < digits_max && at < input.size() && input[at] >= '0' && input[at] <= '9'; at++)
+    number = number * 10 + (input[at] - '0');
+  const bool is_whole = at > 0 && at + 1 < input.size() && input[at] == '\r';
+  return is_whole && (at == 1 || input[0] != '0') ? at + 2 : 0;
+}
+
+}  // namespace
+
 RespParser::Step RespParser::take_number(ByteView input, const char* too_long, const char* bad,
                                          int64_t& number) {
+  if (const size_t taken = take_small_number(input.substr(at_ + 1), number); taken != 0) {
+    at_ += 1 + taken;
+    return Step::command;
+  }
   constexpr size_t digits_max = 64 * 1024;  // as Redis: what is longer is no number
   const size_t end = input.find('\r', at_ + 1);
   if (end == ByteView::npos || end + 1 >= input.size())

@@ -86,6 +86,8 @@ constexpr PdName pd_names[] = {
     {"illegal_state_change", "", ""},
     {"config_locked", "", ""},
     {"bad_id", "", ""},
+    {"bad_page_token", "", ""},
+    {"bad_state", "", ""},
     {"missing_member", "", ""},
     {"gc_safe_point_back", "PD:gc:ErrDecreasingGCSafePoint", ""},
     {"txn_safe_point_back", "PD:gc:ErrDecreasingTxnSafePoint", ""},

@@ -100,14 +100,36 @@ Result<HttpResponse> accepted(const Result<JobStatus>& job) {
   return json_answer(job_json(*job), status_accepted);
 }
 
+// For the log of administrative actions: who has a copy of a tenant's data, and who had one
+// removed. A restore is in it as the keyspaces that it makes.
+Status log_action(const RestContext& context, const Caller& caller, std::string action,
+                  std::string_view keyspace, std::string detail) {
+  Change change{.actor = caller.name,
+                .action = std::move(action),
+                .keyspace = {},
+                .name = {},
+                .detail = std::move(detail),
+                .after = std::nullopt};
+  if (!keyspace.empty()) {
+    TRY_ASSIGN(const Keyspace found, context.keyspaces.load(keyspace));
+    change.keyspace = found.id;
+    change.name = found.name;
+  }
+  return context.keyspaces.changes().record(std::move(change));
+}
+
 Result<HttpResponse> create_backup(const RestContext& context, const HttpRequest& request) {
-  TRY(identify_server_admin(context, request));
+  TRY_ASSIGN(const Caller caller, identify_server_admin(context, request));
   TRY(check_query(request, {}));
   TRY_ASSIGN(const JobRequest asked, read_job_request(request, {"repository", "keyspace"}));
-  return accepted(context.backups.create({.repository = asked.repository,
-                                          .keyspace = asked.keyspace,
-                                          .bytes_per_second = asked.bytes_per_second,
-                                          .threads = asked.threads}));
+  const auto job = context.backups.create({.repository = asked.repository,
+                                           .keyspace = asked.keyspace,
+                                           .bytes_per_second = asked.bytes_per_second,
+                                           .threads = asked.threads});
+  if (job)
+    TRY(log_action(context, caller, "backup.create", asked.keyspace,
+                   fmt::format("to {}, job {}", asked.repository, job->id)));
+  return accepted(job);
 }
 
 Result<HttpResponse> restore_backup(const RestContext& context, const HttpRequest& request) {
@@ -157,9 +179,11 @@ Result<HttpResponse> list_backups(const RestContext& context, const HttpRequest&
 }
 
 Result<HttpResponse> delete_backup(const RestContext& context, const HttpRequest& request) {
-  TRY(identify_server_admin(context, request));
+  TRY_ASSIGN(const Caller caller, identify_server_admin(context, request));
   TRY_ASSIGN(const std::string path, repository_of(request));
   TRY_ASSIGN(const uint64_t freed, context.backups.remove(path, request.captures[0]));
+  TRY(log_action(context, caller, "backup.delete", {},
+                 fmt::format("{} of {}", request.captures[0], path)));
   return json_answer(json::object{{"freed_bytes", freed}});
 }
 
@@ -219,11 +243,12 @@ class BackupDownload final : public BodySource {
 };
 
 Result<HttpResponse> download_backup(const RestContext& context, const HttpRequest& request) {
-  TRY(identify_server_admin(context, request));
+  TRY_ASSIGN(const Caller caller, identify_server_admin(context, request));
   TRY(check_query(request, {"keyspace", "bytes_per_second"}));
   TRY_ASSIGN(const auto keyspace, query_text(request, "keyspace"));
   TRY_ASSIGN(const auto bytes_per_second, query_number(request, "bytes_per_second"));
   TRY_ASSIGN(Backups::Source source, context.backups.open_source(keyspace.value_or("")));
+  TRY(log_action(context, caller, "backup.stream", keyspace.value_or(""), {}));
   HttpResponse response;
   response.content_type = "application/octet-stream";
   response.stream =

@@ -62,8 +62,8 @@ std::string http_time(int64_t unix_ns) {
   // Not by the locale: HTTP wants English names.
   return fmt::format("{}, {:02} {} {:04} {:02}:{:02}:{:02} GMT",
                      days[static_cast<size_t>(parts.tm_wday)], parts.tm_mday,
-                     months[static_cast<size_t>(parts.tm_mon)], parts.tm_year + 1900,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec);
+                     months[static_cast<size_t>(parts.tm_mon)], parts.tm_year + 1900, parts.tm_hour,
+                     parts.tm_min, parts.tm_sec);
 }
 
 // "Sun, 06 Nov 1994 08:49:37 GMT", the one form that is still sent.

@@ -151,8 +151,8 @@ void add_file_headers(HttpResponse& response, const FileMetadata& file) {
   add("ETag", in_quotes(file.etag()));
   add("Last-Modified", http_time(file.attributes.modified_ns));
   add("Accept-Ranges", "bytes");
-  add("Content-Type", file.headers.content_type.empty() ? "application/octet-stream"
-                                                        : file.headers.content_type);
+  add("Content-Type",
+      file.headers.content_type.empty() ? "application/octet-stream" : file.headers.content_type);
   add("Content-Disposition", file.headers.content_disposition);
   add("Content-Encoding", file.headers.content_encoding);
   add("Cache-Control", file.headers.cache_control);
@@ -174,8 +174,7 @@ Result<HttpResponse> get_content(const RestContext& context, const HttpRequest& 
   auto range = read_range(request, file);
   if (!range) {
     HttpResponse refused = v1_error(range.error());
-    refused.headers.push_back(
-        {"Content-Range", fmt::format("bytes */{}", file.attributes.size)});
+    refused.headers.push_back({"Content-Range", fmt::format("bytes */{}", file.attributes.size)});
     return refused;
   }
   const ByteRange wanted = range->value_or(ByteRange{0, file.attributes.size});
@@ -187,19 +186,17 @@ Result<HttpResponse> get_content(const RestContext& context, const HttpRequest& 
                                       wanted.offset + wanted.size - 1, file.attributes.size)});
   }
   if (request.method == HttpMethod::head) return response;
-  TRY_ASSIGN(FileReader reader,
-             call.files->reader(call.caller(), path,
-                                {.conditions = {.if_match = file.etag()},
-                                 .offset = wanted.offset,
-                                 .size = wanted.size}));
+  TRY_ASSIGN(FileReader reader, call.files->reader(call.caller(), path,
+                                                   {.conditions = {.if_match = file.etag()},
+                                                    .offset = wanted.offset,
+                                                    .size = wanted.size}));
   response.stream = std::make_unique<FileDownload>(
       context, std::move(call), std::string(request.header("Authorization")), std::move(reader));
   return response;
 }
 
 // One page; the next one is asked for with its last path as start_after.
-Result<HttpResponse> get_listing(const HttpRequest& request, const FilesCall& call,
-                                 ByteView path) {
+Result<HttpResponse> get_listing(const HttpRequest& request, const FilesCall& call, ByteView path) {
   TRY(check_query(request, {"recursive", "start_after", "limit", "prefix"}));
   TRY_ASSIGN(const bool recursive, query_flag(request, "recursive"));
   TRY_ASSIGN(auto start_after, query_text(request, "start_after"));
@@ -222,8 +219,7 @@ Result<HttpResponse> get_listing(const HttpRequest& request, const FilesCall& ca
     json::object object;
     add_text_or_base64(object, "path", entry->path);
     if (entry->attributes)
-      for (const auto& member : json_of(*entry->attributes))
-        object[member.key()] = member.value();
+      for (const auto& member : json_of(*entry->attributes)) object[member.key()] = member.value();
     else
       object["type"] = file_type_name(entry->entry.type);
     append_json(out, object);
@@ -293,8 +289,7 @@ Result<WriteOptions> read_write_options(const HttpRequest& request) {
       TRY_ASSIGN(options.conditions.if_match, read_strong_tag("If-Match", header.value));
     }
     if (is("If-None-Match")) {
-      TRY_ASSIGN(options.conditions.if_none_match,
-                 read_strong_tag("If-None-Match", header.value));
+      TRY_ASSIGN(options.conditions.if_none_match, read_strong_tag("If-None-Match", header.value));
     }
   }
   if (options.conditions.if_none_match == "*") {
@@ -319,7 +314,11 @@ class FileUpload final : public BodySink {
         authorization_(std::move(authorization)),
         writer_(std::move(writer)) {}
 
-  Status write(ByteView piece) override { return writer_.write(piece); }
+  Status write(ByteView piece) override {
+    // A client that is slow fills the writer's buffer less often than a session has to be renewed.
+    TRY(call_.files->keep_alive(call_.caller()));
+    return writer_.write(piece);
+  }
 
   HttpResponse finish() override {
     if (const Status valid = check_still_valid(context_, authorization_); !valid)
@@ -427,8 +426,7 @@ Result<HttpResponse> delete_file(const RestContext& context, const HttpRequest& 
 
 void add_file_routes(const RestContext& context, std::vector<Route>& routes) {
   using enum HttpMethod;
-  for (const std::string_view pattern :
-       {"/v1/files/{path*}", "/k/{keyspace}/v1/files/{path*}"}) {
+  for (const std::string_view pattern : {"/v1/files/{path*}", "/k/{keyspace}/v1/files/{path*}"}) {
     const RouteSpec specs[] = {
         {get, pattern, get_file}, {head, pattern, get_file}, {del, pattern, delete_file}};
     for (const RouteSpec& spec : specs) routes.push_back(make_route(context, spec));

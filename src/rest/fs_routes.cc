@@ -139,9 +139,8 @@ Result<HttpResponse> get_quota(const RestContext& context, const HttpRequest& re
   TRY_ASSIGN(const auto quota, call.fs().quota(call.caller(), directory));
   TRY_ASSIGN(const TreeFigures used, call.fs().tree_figures(call.caller(), directory));
   const FsQuota limits = quota.value_or(FsQuota{0, 0});
-  return json_answer(json::object{{"bytes_max", limits.bytes_max},
-                                  {"inodes_max", limits.inodes_max},
-                                  {"used", json_of(used)}});
+  return json_answer(json::object{
+      {"bytes_max", limits.bytes_max}, {"inodes_max", limits.inodes_max}, {"used", json_of(used)}});
 }
 
 Result<HttpResponse> put_quota(const RestContext& context, const HttpRequest& request) {
@@ -169,22 +168,21 @@ Result<HttpResponse> get_trash(const RestContext& context, const HttpRequest& re
   TRY_ASSIGN(const uint64_t keep_ms, call.fs().trash_ms(call.caller()));
   Bytes out = fmt::format("{{\"keep_ms\":{},\"entries\":[", keep_ms);
   bool is_first = true;
-  TRY_ASSIGN(const DirectoryPage page,
-             call.fs().list_trash(call.caller(), start_after.value_or(""), limit,
-                                  [&](const FileSystem::TrashEntry& entry) {
-                                    json::object object;
-                                    add_text_or_base64(object, "item",
-                                                       Bytes(entry.hour) + "/" +
-                                                           Bytes(entry.stored_name));
-                                    add_text_or_base64(object, "name", entry.name);
-                                    object["parent"] = entry.parent.value;
-                                    object["inode"] = entry.entry.inode.value;
-                                    object["type"] = file_type_name(entry.entry.type);
-                                    object["hour"] = std::string(entry.hour);
-                                    if (!std::exchange(is_first, false)) out += ',';
-                                    append_json(out, object);
-                                    return Visit::go_on;
-                                  }));
+  TRY_ASSIGN(
+      const DirectoryPage page,
+      call.fs().list_trash(
+          call.caller(), start_after.value_or(""), limit, [&](const FileSystem::TrashEntry& entry) {
+            json::object object;
+            add_text_or_base64(object, "item", Bytes(entry.hour) + "/" + Bytes(entry.stored_name));
+            add_text_or_base64(object, "name", entry.name);
+            object["parent"] = entry.parent.value;
+            object["inode"] = entry.entry.inode.value;
+            object["type"] = file_type_name(entry.entry.type);
+            object["hour"] = std::string(entry.hour);
+            if (!std::exchange(is_first, false)) out += ',';
+            append_json(out, object);
+            return Visit::go_on;
+          }));
   out += ']';
   if (page.resume) {
     out += ',';

@@ -59,11 +59,12 @@ json::object token_json(const Token& token) {
 }
 
 json::object change_json(const Change& change) {
+  const bool of_one = !change.name.empty();
   return {{"revision", change.revision},
           {"time_ms", change.time_ms},
           {"actor", change.actor},
           {"action", change.action},
-          {"keyspace_id", change.keyspace.value},
+          {"keyspace_id", of_one ? json::value(change.keyspace.value) : json::value(nullptr)},
           {"name", change.name},
           {"detail", change.detail}};
 }

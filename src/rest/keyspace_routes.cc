@@ -59,7 +59,7 @@ Result<HttpResponse> describe_as_read(const RestContext& context, const Keyspace
   if (keyspace.purged_at_s != 0) return purged_answer(std::move(known), context, keyspace);
   TRY_ASSIGN(const std::shared_ptr<Tenant> tenant, context.keyspaces.tenant(keyspace.id));
   TRY_ASSIGN(const Figures figures, tenant->figures());
-  TRY_ASSIGN(const GcExplanation gc, context.gc.explain(keyspace.id));
+  TRY_ASSIGN(const GcExplanation gc, context.collector.explain(keyspace.id));
   const auto waiting = static_cast<int64_t>(gc.waiting_bytes);
   known["figures"] = json::object{{"bytes", figures.bytes},
                                   {"live_bytes", std::max<int64_t>(figures.bytes - waiting, 0)},
@@ -221,7 +221,7 @@ Result<HttpResponse> revoke_token(const RestContext& context, const HttpRequest&
 }
 
 Result<HttpResponse> explanation(const RestContext& context, KeyspaceId id) {
-  TRY_ASSIGN(const GcExplanation gc, context.gc.explain(id));
+  TRY_ASSIGN(const GcExplanation gc, context.collector.explain(id));
   json::object out{{"keyspace_id", id.value},
                    {"gc_safe_point", gc.state.gc_safe_point},
                    {"txn_safe_point", gc.state.txn_safe_point},

@@ -141,8 +141,10 @@ Result<HttpResponse> list_keyspaces(const RestContext& context, const HttpReques
   TRY_ASSIGN(const auto from, query_number(request, "page_token"));
   TRY_ASSIGN(const auto limit, query_number(request, "limit"));
   if (from.value_or(0) > keyspace_id_max) {
-    return bad_query(
-        fmt::format("startID of the scan {} exceeds spaceID Max {}", *from, keyspace_id_max));
+    return Error{
+        Code::invalid,
+        fmt::format("startID of the scan {} exceeds spaceID Max {}", *from, keyspace_id_max),
+        "bad_page_token"};
   }
   HttpResponse response;
   response.content_type = json_type;

@@ -2,6 +2,8 @@
 #include <map>
 #include <sstream>
 
+#include "base/no_wait.h"
+#include "net/would_wait.h"
 #include "rest/json_text.h"
 #include "support/rest_fixture.h"
 #include "support/test_seed.h"
@@ -596,7 +598,7 @@ TEST_F(RawRoutesTest, WritesThatWaitForADiskAreForWorkers) {
     MapHandle map{engine_, transactor_, clock_, durability};
     auto keyspaces = Keyspaces::open(map);
     ASSERT_OK(keyspaces);
-    const RestContext context{**keyspaces, *tokens_, *gc_,   *collector_, raw_,
+    const RestContext context{**keyspaces, *tokens_, *gc_,   *collector_, raw_, *files_,
                               *backups_,   metrics_, clock_, *ranges_,    {}};
     const std::vector<Route> routes = make_routes(context);
     for (const Route& route : routes) {
@@ -605,6 +607,19 @@ TEST_F(RawRoutesTest, WritesThatWaitForADiskAreForWorkers) {
       EXPECT_EQ(route.runs == Route::Runs::loop, is_read || durability != Durability::always);
     }
   }
+}
+
+// A loop runs it again on a worker; a client never hears of it.
+TEST_F(RawRoutesTest, WhatWouldWaitSaysSo) {
+  const Ask write{.method = put, .target = "/v1/raw/keys/a", .body = "1"};
+  ASSERT_OK(map_.transact(Scope::all_of(default_keyspace), [&](View&) -> Status {
+    const NoWait no_wait;
+    EXPECT_EQ(ask(write).status, would_wait_status);
+    EXPECT_EQ(ask({.method = del, .target = "/v1/raw/keys/a"}).status, would_wait_status);
+    return {};
+  }));
+  const NoWait no_wait;
+  EXPECT_EQ(ask(write).status, 204U);
 }
 
 }  // namespace

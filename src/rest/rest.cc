@@ -1,5 +1,8 @@
 #include "rest/rest.h"
 
+#include "base/no_wait.h"
+#include "net/would_wait.h"
+#include "rest/answers.h"
 #include "rest/routes.h"
 
 namespace trellis {
@@ -16,7 +19,9 @@ Route make_route(const RestContext& context, const RouteSpec& spec) {
   route.handle = [&context, handler = spec.handler,
                   pattern = spec.pattern](const HttpRequest& request) {
     Result<HttpResponse> response = handler(context, request);
-    return response ? std::move(*response) : failure_response(response.error(), pattern);
+    if (response) return std::move(*response);
+    if (response.error().reason == would_wait_reason) return empty_answer(would_wait_status);
+    return failure_response(response.error(), pattern);
   };
   return route;
 }

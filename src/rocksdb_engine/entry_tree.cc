@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <thread>
 
@@ -18,6 +17,7 @@ constexpr size_t trailer_bytes = 8;
 constexpr size_t prefix_words = 6;
 constexpr unsigned levels_max = 16;
 constexpr size_t prefetched_entries = 6;
+constexpr size_t line_bytes = 64;    // of the processor's caches
 constexpr unsigned spins_max = 128;  // before others may have the core, the writer perhaps
 
 uint64_t load_le64(const char* bytes) {
@@ -30,12 +30,14 @@ uint64_t load_le64(const char* bytes) {
 // Eight bytes from `skipped` on, as a number that is ordered as they are; zeros behind the end, so
 // that of two equal windows the keys may still differ.
 uint64_t window_of(ByteView user, size_t skipped) {
-  const char* const begin = user.data() + skipped;
   const size_t left = user.size() - skipped;
-  if (left >= 8) return __builtin_bswap64(load_le64(begin));
+  if (left >= 8) return __builtin_bswap64(load_le64(user.data() + skipped));
+  if (left == 0) return 0;
+  if (user.size() >= 8)  // the end of the key, without what is before the window
+    return __builtin_bswap64(load_le64(user.data() + user.size() - 8)) << (8 * (8 - left));
   uint64_t window = 0;
   for (size_t i = 0; i < 8; i++)
-    window = window << 8 | (i < left ? static_cast<unsigned char>(begin[i]) : 0);
+    window = window << 8 | (i < left ? static_cast<unsigned char>(user[skipped + i]) : 0);
   return window;
 }
 
@@ -47,6 +49,11 @@ uint64_t first_of_window(uint64_t window, size_t bytes) {
 bool is_before(const EntryKey& a, const EntryKey& b) {
   const int order = a.user.compare(b.user);
   return order != 0 ? order < 0 : a.trailer > b.trailer;
+}
+
+// As much of it as small records have.
+void prefetch_entry(const char* entry) {
+  for (size_t i = 0; i < 3; i++) __builtin_prefetch(entry + i * line_bytes);
 }
 
 size_t common_prefix(ByteView a, ByteView b) {
@@ -64,7 +71,9 @@ EntryKey EntryKey::of_internal_key(ByteView internal_key) {
 }
 
 EntryKey EntryKey::of_entry(const char* entry) {
-  uint32_t bytes = 0;
+  uint32_t bytes = static_cast<unsigned char>(*entry);
+  if (bytes < 0x80) return of_internal_key({entry + 1, bytes});  // as most are
+  bytes = 0;
   for (unsigned shift = 0;; shift += 7) {
     const auto byte = static_cast<unsigned char>(*entry++);
     bytes |= static_cast<uint32_t>(byte & 0x7f) << shift;
@@ -113,7 +122,6 @@ struct EntryTree::Node {
 
   // What a search reads; of a leaf all of it, for much of it moves when an entry is put in.
   void prefetch(bool is_leaf) const {
-    constexpr size_t line_bytes = 64;
     const size_t bytes = is_leaf ? sizeof(Node) : offsetof(Node, entries);
     for (size_t i = 0; i < bytes; i += line_bytes)
       __builtin_prefetch(reinterpret_cast<const char*>(this) + i);
@@ -135,14 +143,35 @@ struct EntryTree::Node {
     return 0;
   }
 
+  struct Place {
+    size_t all;        // entries of the node
+    size_t before;     // as their windows say
+    bool is_doubtful;  // the next entry has the same window
+    uint64_t window;
+  };
+  // By windows alone, without reading an entry. No branch depends on them: it would be guessed
+  // wrong half the time.
+  Place place_of(ByteView user) const {
+    const size_t all = std::min<size_t>(get(count), entries_max);
+    if (all == 0) return {0, 0, false, 0};
+    size_t skip = get(skipped);
+    if (const int order = compare_prefix(user, skip); order != 0)
+      return {all, order < 0 ? 0 : all, false, 0};
+    const uint64_t window = window_of(user, skip);
+    size_t before = 0;
+    for (size_t left = all; left > 0;) {
+      const size_t half = (left + 1) / 2;
+      before += half & (size_t{0} - size_t{get(windows[before + half - 1]) < window});
+      left -= half;
+    }
+    return {all, before, before < all && get(windows[before]) == window, window};
+  }
+
   // How many entries are before the key. Right if the node did not change meanwhile.
   size_t count_before(const EntryKey& wanted) const {
-    const size_t all = std::min<size_t>(get(count), entries_max);
-    if (all == 0) return 0;
-    size_t skip = get(skipped);
-    if (const int order = compare_prefix(wanted.user, skip); order != 0) return order < 0 ? 0 : all;
-    const uint64_t window = window_of(wanted.user, skip);
-    size_t low = 0;
+    const auto [all, before_window, is_doubtful, window] = place_of(wanted.user);
+    if (!is_doubtful || !is_before(key(before_window), wanted)) return before_window;
+    size_t low = before_window + 1;
     size_t high = all;
     while (low < high) {
       const size_t middle = (low + high) / 2;
@@ -208,8 +237,9 @@ void EntryTree::insert_at(Node& node, const char* entry, Node* child) {
   for (size_t i = all; i > at; i--) {
     Node::set(node.entries[i], Node::get(node.entries[i - 1]));
     Node::set(node.windows[i], Node::get(node.windows[i - 1]));
-    if (child != nullptr) Node::set(node.children[i], Node::get(node.children[i - 1]));
   }
+  for (size_t i = child == nullptr ? at : all; i > at; i--)
+    Node::set(node.children[i], Node::get(node.children[i - 1]));
   Node::set(node.entries[at], entry);
   if (child != nullptr) Node::set(node.children[at], child);
   Node::set(node.count, static_cast<uint32_t>(all + 1));
@@ -306,11 +336,16 @@ void EntryTree::prefetch(std::span<const ByteView> user_keys) const {
     for (unsigned level = root->level; level > 0; level--) {
       for (size_t i = 0; i < group.size(); i++) {
         if (nodes[i] == nullptr) continue;  // what led to it was just changing
-        const EntryKey latest{group[i], std::numeric_limits<uint64_t>::max()};
-        const size_t before = std::min(nodes[i]->count_before(latest), entries_max);
+        const size_t before = nodes[i]->place_of(group[i]).before;
         nodes[i] = Node::get(nodes[i]->children[before == 0 ? 0 : before - 1]);
         if (nodes[i] != nullptr) nodes[i]->prefetch(level == 1);
       }
+    }
+    // What was written to the same key before is looked at: it may be another key.
+    for (size_t i = 0; i < group.size(); i++) {
+      if (nodes[i] == nullptr) continue;
+      const Node::Place place = nodes[i]->place_of(group[i]);
+      if (place.is_doubtful) __builtin_prefetch(Node::get(nodes[i]->entries[place.before]));
     }
   }
 }
@@ -421,7 +456,8 @@ void EntryTree::Position::next() {
     entry_ = entry;
     // Who passes over all of them, as a flush does, need not wait for each.
     if (index + prefetched_entries < entries_max)
-      __builtin_prefetch(Node::get(node_->entries[index + prefetched_entries]));
+      prefetch_entry(Node::get(node_->entries[index + prefetched_entries]));
+    if (index == 1 && right != nullptr) right->prefetch(true);
     // Nothing is ever put before the first entry of a node that has one on its left.
     if (!is_in && right != nullptr) to_first_of(right);
     return;

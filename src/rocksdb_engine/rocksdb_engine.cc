@@ -12,6 +12,7 @@
 #include "base/shared_mutex.h"
 #include "codec/counter_value.h"
 #include "codec/local_keys.h"
+#include "rocksdb_engine/batch_bytes.h"
 #include "rocksdb_engine/block_store.h"
 #include "rocksdb_engine/checkpoint.h"
 #include "rocksdb_engine/data_directory.h"
@@ -31,9 +32,7 @@ namespace trellis {
 
 namespace {
 
-// A batch that grew past this gives its memory back.
 constexpr size_t prefetched_writes_max = 512;  // what they read fits into the nearer caches
-constexpr size_t batch_kept_bytes = size_t{1} << 20;
 
 // DeleteRange has no "to the end": this is greater than every key. It is long, but deleting to the
 // end of the map is rare: every area of the map has an area behind it.
@@ -104,9 +103,9 @@ class Store final : public RocksdbEngine {
   Status check_expectations(const Commit& commit);
   Status check_expectation(const Expectation& expectation);
   void prefetch(const WriteSet& writes) const;
-  void append(rocksdb::WriteBatch& batch, const WriteSet& writes);
-  void write(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes);
-  void commit_in_order(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes);
+  void append(BatchBytes& batch, const WriteSet& writes);
+  void write(BatchBytes& bytes, Commits commits, Outcomes outcomes);
+  void commit_in_order(Commits commits, Outcomes outcomes);
 
   const std::unique_ptr<Database> database_;
   rocksdb::DB& db_;
@@ -187,7 +186,6 @@ Status Store::check_expectations(const Commit& commit) {
   return {};
 }
 
-// The batch's own statuses are always good: without a size limit nothing in it can fail.
 // RocksDB inserts one entry after the other, and would wait for the memory of each.
 void Store::prefetch(const WriteSet& writes) const {
   if (writes.count() < 2) return;
@@ -198,20 +196,17 @@ void Store::prefetch(const WriteSet& writes) const {
   TreeMemTableFactory::Newest(*database_->main_memtables).prefetch(keys);
 }
 
-void Store::append(rocksdb::WriteBatch& batch, const WriteSet& writes) {
+void Store::append(BatchBytes& batch, const WriteSet& writes) {
   prefetch(writes);
+  batch.reserve(writes.bytes());
   for (const WriteSet::Write& write : writes) {
-    const rocksdb::Slice key = to_slice(write.key);
     switch (write.op) {
-      case WriteOp::put: batch.Put(&main_, key, to_slice(write.value)); break;
-      case WriteOp::remove: batch.Delete(&main_, key); break;
+      case WriteOp::put: batch.put(write.key, write.value); break;
+      case WriteOp::remove: batch.remove(write.key); break;
       case WriteOp::remove_range:
-        batch.DeleteRange(&main_, key,
-                          to_slice(write.value.empty() ? beyond_all_keys() : write.value));
+        batch.remove_range(write.key, write.value.empty() ? beyond_all_keys() : write.value);
         break;
-      case WriteOp::add:
-        batch.Merge(&main_, key, to_slice(encode_counter_value(write.delta)));
-        break;
+      case WriteOp::add: batch.merge(write.key, encode_counter_value(write.delta)); break;
     }
   }
 }
@@ -223,15 +218,15 @@ Status Store::check_writable(const Commit& commit) const {
 }
 
 // Writes what the batch has from these commits; those that were refused before have an error.
-void Store::write(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes) {
-  if (batch.Count() == 0) return;
+void Store::write(BatchBytes& bytes, Commits commits, Outcomes outcomes) {
+  if (bytes.count() == 0) return;
+  rocksdb::WriteBatch batch = bytes.take();
   const uint64_t durable = wal_.durable();
   if (durable > noted_.load(std::memory_order_relaxed)) {
     noted_.store(durable, std::memory_order_relaxed);
     batch.PutLogData(encode_sync_note(durable)).PermitUncheckedError();
   }
   const rocksdb::Status status = write_unsynced(db_, batch);
-  batch.Clear();
   bool everysec = false;
   for (size_t i = 0; i < commits.size(); i++) {
     if (!outcomes[i].has_value()) continue;
@@ -241,7 +236,8 @@ void Store::write(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes
   if (status.ok() && everysec) wal_.sync_soon();
 }
 
-void Store::commit_in_order(rocksdb::WriteBatch& batch, Commits commits, Outcomes outcomes) {
+void Store::commit_in_order(Commits commits, Outcomes outcomes) {
+  BatchBytes batch;
   size_t written = 0;  // everything before this is answered
   const auto write_up_to = [&](size_t end) {
     write(batch, commits.subspan(written, end - written), outcomes.subspan(written, end - written));
@@ -258,25 +254,23 @@ void Store::commit_in_order(rocksdb::WriteBatch& batch, Commits commits, Outcome
       if (!outcomes[i].has_value()) continue;
     }
     append(batch, commits[i]->writes);
-    if (expecting || batch.GetDataSize() >= commit_bytes_max) write_up_to(i + 1);
+    if (expecting || batch.size() >= commit_bytes_max) write_up_to(i + 1);
   }
   write_up_to(commits.size());
 }
 
 CommitTicket Store::commit_many(Commits commits, Outcomes outcomes) {
   ASSERT(commits.size() == outcomes.size());
-  static thread_local rocksdb::WriteBatch batch;
   const bool expecting = std::any_of(commits.begin(), commits.end(), [](const Commit* commit) {
     return !commit->expectations.empty();
   });
   if (expecting) {
     const std::unique_lock lock(commit_mutex_);
-    commit_in_order(batch, commits, outcomes);
+    commit_in_order(commits, outcomes);
   } else {
     const std::shared_lock lock(commit_mutex_);
-    commit_in_order(batch, commits, outcomes);
+    commit_in_order(commits, outcomes);
   }
-  if (batch.Data().capacity() > batch_kept_bytes) batch = rocksdb::WriteBatch();
   return last_ticket();
 }
 

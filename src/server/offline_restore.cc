@@ -72,12 +72,27 @@ Status build_store(const RestorePlan& plan, const std::filesystem::path& folder,
   return restore_store(plan, *engine, control);
 }
 
+// What is to be restored, and names it in the plan. All of it is read, unless that was done before.
+Result<Manifest> check_plan(RestorePlan& plan, bool is_begun, JobControl& control) {
+  TRY_ASSIGN(const Repository repository, Repository::open(plan.repository));
+  const auto is_whole = [](const Manifest& each) { return each.whole; };
+  TRY_ASSIGN(Manifest manifest, repository.find(plan.backup, is_whole));
+  plan.backup = manifest.id;
+  if (!manifest.whole)
+    return Error{Code::invalid,
+                 fmt::format("the backup {} is of the keyspace {} only: restore it into a running "
+                             "server, without --data",
+                             manifest.id, quote(manifest.keyspaces.front().name))};
+  if (!is_begun) TRY(check_restore(plan, control));
+  return manifest;
+}
+
 }  // namespace
 
 Result<OfflineRestored> restore_offline(const OfflineRestore& asked) {
   std::error_code failed;
-  const std::filesystem::path data =
-      std::filesystem::path(std::filesystem::absolute(asked.data, failed).lexically_normal());
+  std::filesystem::path data = std::filesystem::absolute(asked.data, failed).lexically_normal();
+  if (!data.has_filename()) data = data.parent_path();  // what is built lies beside it
   TRY(check_free(data));
   const std::filesystem::path building = with_ending(data, ".restoring");
   const std::filesystem::path spool = with_ending(data, ".spool");
@@ -99,17 +114,10 @@ Result<OfflineRestored> restore_offline(const OfflineRestore& asked) {
     }
     plan.backup = std::move(*backup);
   }
-  TRY_ASSIGN(const Repository repository, Repository::open(plan.repository));
-  const auto is_whole = [](const Manifest& each) { return each.whole; };
-  TRY_ASSIGN(const Manifest manifest, repository.find(plan.backup, is_whole));
-  plan.backup = manifest.id;
-  if (!manifest.whole)
-    return Error{Code::invalid,
-                 fmt::format("the backup {} is of the keyspace {} only: restore it into a running "
-                             "server, without --data",
-                             manifest.id, quote(manifest.keyspaces.front().name))};
   // Said before there is a folder.
-  if (!std::filesystem::exists(building, failed)) TRY(check_restore(plan, control));
+  const auto manifest = check_plan(plan, std::filesystem::exists(building, failed), control);
+  if (!manifest && plan.is_spool) discard(remove_tree(spool));  // the next try reads it again
+  TRY(manifest);
   TRY(build_store(plan, building, control));
   std::filesystem::remove(data, failed);  // it is empty, if it is there
   if (std::rename(building.c_str(), data.c_str()) != 0)
@@ -119,7 +127,7 @@ Result<OfflineRestored> restore_offline(const OfflineRestore& asked) {
   TRY(sync_folder_of_files(data.parent_path()));
   if (plan.is_spool) TRY(remove_tree(spool));
   return OfflineRestored{
-      .backup = manifest.id, .entries = manifest.entries(), .bytes = manifest.bytes()};
+      .backup = manifest->id, .entries = manifest->entries(), .bytes = manifest->bytes()};
 }
 
 }  // namespace trellis

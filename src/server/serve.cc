@@ -31,6 +31,7 @@
 #include "redis/garbage.h"
 #include "redis/server.h"
 #include "resp/resp_server.h"
+#include "rest/lane.h"
 #include "rest/rest.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "server/admin_token.h"
@@ -174,6 +175,7 @@ HttpServerOptions http_options(const Settings& settings, Registry& metrics) {
   options.metrics = &metrics;
   options.error_response = error_response;
   options.failure_response = failure_response;
+  options.lane = lane_of;
   return options;
 }
 
@@ -265,35 +267,63 @@ class RangeTraffic final : public TrafficObserver {
   RangeAccounting accounting_;
 };
 
-// Those whose data ranges keep apart, by id. Read again only after a change.
+// Those whose data ranges keep apart, by id. All are read once; then only what changes, so that
+// those that are idle cost nothing.
 class LivingKeyspaces {
  public:
   explicit LivingKeyspaces(Keyspaces& keyspaces) : keyspaces_(keyspaces) {}
 
   Result<std::vector<KeyspaceId>> operator()() {
     const std::lock_guard lock(mutex_);
-    TRY_ASSIGN(const uint64_t revision, keyspaces_.changes().revision());
-    if (known_ && revision == revision_) return living_;
-    std::vector<KeyspaceId> living;
-    std::optional<KeyspaceId> next = KeyspaceId{0};
-    while (next) {
-      constexpr size_t page_entries = 1'000;
-      TRY_ASSIGN(const Keyspaces::Page page, keyspaces_.list(*next, page_entries));
-      for (const Keyspace& keyspace : page.keyspaces)
-        if (keyspace.state != KeyspaceState::tombstone) living.push_back(keyspace.id);
-      next = page.next;
+    const Status followed = revision_ ? follow() : list();
+    if (!followed && followed.error().reason == "compacted") {
+      TRY(list());
+    } else {
+      TRY(followed);
     }
-    living_ = std::move(living);
-    revision_ = revision;
-    known_ = true;
     return living_;
   }
 
  private:
+  static constexpr size_t page_entries = 1'000;
+
+  Status list() {
+    living_.clear();
+    revision_.reset();
+    TRY_ASSIGN(const uint64_t revision, keyspaces_.changes().revision());  // before they are read
+    std::optional<KeyspaceId> next = KeyspaceId{0};
+    while (next) {
+      TRY_ASSIGN(const Keyspaces::Page page, keyspaces_.list(*next, page_entries));
+      for (const Keyspace& keyspace : page.keyspaces)
+        if (keyspace.state != KeyspaceState::tombstone) living_.push_back(keyspace.id);
+      next = page.next;
+    }
+    revision_ = revision;
+    return {};
+  }
+
+  Status follow() {
+    for (;;) {
+      TRY_ASSIGN(const std::vector<Change> changes,
+                 keyspaces_.changes().read(*revision_, page_entries));
+      if (changes.empty()) return {};
+      for (const Change& change : changes)
+        if (change.after) note(*change.after);
+      revision_ = changes.back().revision;
+    }
+  }
+
+  void note(const Keyspace& keyspace) {
+    const auto place = std::lower_bound(living_.begin(), living_.end(), keyspace.id);
+    const bool is_there = place != living_.end() && *place == keyspace.id;
+    const bool lives = keyspace.state != KeyspaceState::tombstone;
+    if (lives && !is_there) living_.insert(place, keyspace.id);
+    if (!lives && is_there) living_.erase(place);
+  }
+
   Keyspaces& keyspaces_;
   std::mutex mutex_;
-  bool known_ = false;
-  uint64_t revision_ = 0;
+  std::optional<uint64_t> revision_;  // up to which living_ is known; absent: nothing is
   std::vector<KeyspaceId> living_;
 };
 
@@ -342,8 +372,8 @@ class Service {
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     TRY(watch_backups(metrics_, *backups_));
     TRY(open_ranges(settings));
-    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_,
-                                 *backups_, metrics_, clock_, *ranges_, rest});
+    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *backups_,
+                                 metrics_, clock_, *ranges_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(http_,
                HttpServer::start(std::move(router), http_options(settings, metrics_), clock_));

@@ -82,7 +82,8 @@ Status watch_ranges(Registry& metrics, EmbeddedRanges& ranges) {
       {{"trellis_ranges", "Ranges of the map.",
         [&ranges] { return static_cast<double>(ranges.keeper().accounting().ranges()); }},
        {"trellis_range_cache_hits", "Lookups that needed no read.", of(&F::hits)},
-       {"trellis_range_cache_misses", "Lookups that asked the directory.", of(&F::misses)},
+       {"trellis_range_cache_misses", "Lookups that found nothing in the cache.", of(&F::misses)},
+       {"trellis_range_cache_lookups", "Times that the directory was asked.", of(&F::lookups)},
        {"trellis_range_cache_stale_hops", "Lookups that found an old descriptor.",
         of(&F::stale_hops)},
        {"trellis_range_cache_bytes", "Memory of the cache of descriptors.", of(&F::bytes)}});

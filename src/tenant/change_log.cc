@@ -128,6 +128,17 @@ void ChangeLog::announce() const {
   for (const Subscription& subscriber : awake) (*subscriber)();
 }
 
+Status ChangeLog::record(Change change) const {
+  Scope scope = Scope::system();
+  lock(scope);
+  Status status = map_.transact_durably(scope, [&](View& view) -> Status {
+    TRY(append(view, change));
+    return {};
+  });
+  if (status || status.error().code == Code::maybe) announce();
+  return status;
+}
+
 Result<ChangeLog::Head> ChangeLog::load_head() const {
   Value value;
   TRY(map_.engine.get(encode(KeyspaceRevisionKey{}), value));

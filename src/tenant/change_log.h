@@ -30,8 +30,8 @@ struct Change {
   uint64_t time_ms = 0;
   std::string actor;
   std::string action;  // "create", "state", "config", "rename", "quota", "token.create", ...
-  KeyspaceId keyspace;
-  std::string name;    // of the keyspace
+  KeyspaceId keyspace = {};
+  std::string name;    // of the keyspace; empty: it was done to no one keyspace
   std::string detail;  // for people: "ENABLED -> DISABLED"
   // The keyspace as it is since, if the action changed it; purged_at_s set: it is gone.
   std::optional<Keyspace> after;
@@ -53,6 +53,8 @@ class ChangeLog {
   Result<uint64_t> append(View& view, Change& change) const;
   // After the transaction was done: wakes those that wait.
   void announce() const;
+  // The same for an action that has no transaction of its own.
+  Status record(Change change) const;
 
   Result<uint64_t> revision() const;
   // The entries after `since`, at most `limit`, oldest first. Code::not_found, reason compacted, if

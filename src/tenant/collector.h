@@ -149,6 +149,8 @@ class Collector {
   CollectorPace pace() const;  // any thread
   // Code::invalid: more or fewer threads than there can be.
   Result<CollectorPace> set_pace(const CollectorPacePatch& patch, const Caller& caller);
+  // Why garbage is still there; what the collector passes over does not wait. Any thread.
+  Result<GcExplanation> explain(KeyspaceId keyspace);
   // Absent: nothing of it is being collected. Any thread.
   std::optional<GarbageProgress> progress(KeyspaceId keyspace) const;
 

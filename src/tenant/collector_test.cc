@@ -255,6 +255,12 @@ TEST_P(CollectorTest, WhatCannotBeCollectedIsPassedOver) {
   collect();
   EXPECT_EQ(owner_.collected_.size(), 9u);
   EXPECT_EQ(collector_->totals().passed_over, 2u);
+  // Whoever waits for the garbage to go does not wait for these.
+  const auto why = collector_->explain(tenant->id());
+  ASSERT_OK(why);
+  EXPECT_EQ(why->waiting_notes, 0u);
+  EXPECT_EQ(why->broken_notes, 2u);
+  EXPECT_FALSE(why->oldest_due_ms.has_value());
   EXPECT_EQ(collector_->totals().failed_steps, 0u);
   EXPECT_EQ(due_entries(), 1u) << "it is tried again";
   EXPECT_GT(collector_->step().value(), 0u) << "after a while";
@@ -801,6 +807,19 @@ TEST_P(CollectorTest, PausedItDoesNothingAlsoAfterARestart) {
                   .error()
                   .code,
               Code::invalid);
+}
+
+TEST_P(CollectorTest, WhoSetItsPaceIsInTheLog) {
+  const uint64_t before = keyspaces_->changes().revision().value();
+  ASSERT_OK(collector_->set_pace({.paused = true, .bytes_per_s = 5, .threads = 7}, root));
+  EXPECT_FALSE(collector_->set_pace({.paused = {}, .bytes_per_s = {}, .threads = 0}, root));
+  const auto changes = keyspaces_->changes().read(before, 10);
+  ASSERT_OK(changes);
+  ASSERT_EQ(changes->size(), 1u);
+  EXPECT_EQ(changes->at(0).actor, root.name);
+  EXPECT_EQ(changes->at(0).action, "collector");
+  EXPECT_EQ(changes->at(0).name, "");
+  EXPECT_EQ(changes->at(0).detail, "paused, bytes per second 5, threads 7");
 }
 
 TEST_P(CollectorTest, ALimitIsARest) {

@@ -552,11 +552,12 @@ void Gc::on_due(std::function<void()> wake) {
 namespace {
 
 // Adds up the notes that are due, oldest first.
-Status count_waiting(Engine& engine, KeyspaceId keyspace, uint64_t now_ms, GcExplanation& out) {
+Status count_waiting(Engine& engine, KeyspaceId keyspace, uint64_t now_ms,
+                     FunctionRef<bool(ByteView)> is_passed_over, GcExplanation& out) {
   const auto visit = [&](ByteView key, ByteView value) {
     const auto note = decode<GarbageKey>(key);
     const auto bytes = decode_garbage_value(value);
-    if (!note || !bytes) {
+    if (!note || !bytes || is_passed_over(key)) {
       out.broken_notes++;
       return Visit::go_on;
     }
@@ -633,11 +634,11 @@ std::string explain_in_words(const GcExplanation& explained, uint64_t now_ms) {
 
 }  // namespace
 
-Result<GcExplanation> Gc::explain(KeyspaceId keyspace) {
+Result<GcExplanation> Gc::explain(KeyspaceId keyspace, FunctionRef<bool(ByteView)> is_passed_over) {
   GcExplanation explained;
   TRY_ASSIGN(explained.state, load(keyspace));
   const uint64_t now_ms = map_.clock.unix_ms();
-  TRY(count_waiting(map_.engine, keyspace, now_ms, explained));
+  TRY(count_waiting(map_.engine, keyspace, now_ms, is_passed_over, explained));
   TRY_ASSIGN(const auto youngest_ms, youngest_due_ms(map_.engine, keyspace, now_ms));
   // g stays at or below the lowest barrier, and what became due from g on stays.
   const std::vector<Barrier>& barriers = explained.state.barriers;

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "map/map_handle.h"
 #include "tenant/change_log.h"
 #include "tenant/keyspace.h"
@@ -99,7 +100,10 @@ class Gc {
                               uint64_t ttl_s, const Caller& caller);
   Result<Barrier> delete_barrier(KeyspaceId keyspace, std::string_view service,
                                  const Caller& caller);
-  Result<GcExplanation> explain(KeyspaceId keyspace);
+  // `is_passed_over`: of the keys of notes that can be read, which the collector left all the same.
+  Result<GcExplanation> explain(
+      KeyspaceId keyspace,
+      FunctionRef<bool(ByteView)> is_passed_over = [](ByteView) { return false; });
 
   // Called, from any thread, after a hold was loosened under which garbage or a burial waits: the
   // due index has an entry for it by then. `wake` must not block nor call the Gc; nullptr ends it.

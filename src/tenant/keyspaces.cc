@@ -21,6 +21,7 @@ namespace {
 constexpr uint32_t ids_at_once = 100;  // PD's window; what is left of it at a restart is skipped
 constexpr uint64_t request_kept_ms = 24ull * 3600 * 1000;
 constexpr unsigned attempts_max = 100;
+constexpr size_t page_bytes_max = 1024 * 1024;  // of a list, about: a config may have 64 KiB
 const Caller itself{Role::server_admin, "trellis"};
 // What PD sets by itself: dropped if a client gives it.
 constexpr std::string_view config_dropped[] = {"tso_keyspace_group_id", "meta_service_group_id",
@@ -328,6 +329,7 @@ Result<Keyspace> Keyspaces::load(KeyspaceId id) {
 
 Result<Keyspaces::Page> Keyspaces::list(KeyspaceId from, size_t limit) {
   Page page;
+  size_t bytes = 0;
   Status bad;
   Bytes begin = encode(KeyspaceMetaKey{from});
   const Bytes end = successor(encode(KeyspaceMetaKey{KeyspaceId{keyspace_id_max}}));
@@ -338,10 +340,11 @@ Result<Keyspaces::Page> Keyspaces::list(KeyspaceId from, size_t limit) {
       return Visit::stop;
     }
     if (keyspace->purged_at_s != 0) return Visit::go_on;
-    if (page.keyspaces.size() == limit) {
+    if (page.keyspaces.size() == limit || bytes >= page_bytes_max) {
       page.next = keyspace->id;
       return Visit::stop;
     }
+    bytes += value.size();
     page.keyspaces.push_back(std::move(*keyspace));
     return Visit::go_on;
   };

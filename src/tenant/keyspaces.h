@@ -63,7 +63,8 @@ class Keyspaces {
     std::vector<Keyspace> keyspaces;
     std::optional<KeyspaceId> next;  // the first one of the next page
   };
-  // In the order of ids, from `from` on, without purged ones.
+  // In the order of ids, from `from` on, without purged ones; fewer than `limit`, with a next one,
+  // where their configs are large.
   Result<Page> list(KeyspaceId from, size_t limit);
 
   // Absent: remove the key, or expect it to be absent.

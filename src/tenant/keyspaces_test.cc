@@ -218,6 +218,24 @@ TEST_P(KeyspacesTest, ListInPages) {
   EXPECT_TRUE(keyspaces_->list(KeyspaceId{keyspace_id_max}, 7).value().keyspaces.empty());
 }
 
+TEST_P(KeyspacesTest, APageOfLargeConfigsIsShort) {
+  const Config large{{"k", std::string(60'000, 'v')}};
+  for (int i = 0; i < 40; i++)
+    ASSERT_OK(keyspaces_->create(
+        {.name = "k" + std::to_string(i), .id = {}, .config = large, .request_id = {}}, root));
+  size_t listed = 0;
+  size_t pages = 0;
+  for (std::optional<KeyspaceId> from = KeyspaceId{0}; from; pages++) {
+    const auto page = keyspaces_->list(*from, 1'000);
+    ASSERT_OK(page);
+    EXPECT_LE(page->keyspaces.size(), 20u);
+    listed += page->keyspaces.size();
+    from = page->next;
+  }
+  EXPECT_EQ(listed, 41u);
+  EXPECT_EQ(pages, 3u);
+}
+
 TEST_P(KeyspacesTest, EveryActionIsLoggedOnce) {
   const uint64_t since = keyspaces_->changes().revision().value();
   const KeyspaceId id = make("shop").value().id;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/no_wait.h"
 #include "support/hooked_engine.h"
 #include "support/tenant_fixture.h"
 
@@ -102,6 +103,24 @@ TEST_P(TenantTest, RateOfOperations) {
   EXPECT_REASON(put(*tenant_, writer, "k", "v"), Code::exhausted, "rate_exceeded");
   set_quota({});
   EXPECT_OK(put(*tenant_, writer, "k", "v"));
+}
+
+TEST_P(TenantTest, WhoMustNotWaitIsToldSoAndPaysNothing) {
+  if (GetParam() == Way::expecting) return;  // nobody waits
+  set_quota({.operations_per_second = 2});
+  ASSERT_OK(map_.transact(Scope::all_of(tenant_->id()), [&](View&) -> Status {
+    const NoWait no_wait;
+    for (int i = 0; i < 5; i++) {
+      EXPECT_REASON(put(*tenant_, writer, "k", "v"), Code::busy, would_wait_reason);
+      EXPECT_REASON(tenant_->admit(reader, Access::read), Code::busy, would_wait_reason);
+    }
+    return {};
+  }));
+  EXPECT_EQ(tenant_->load().writes, 0u);
+  const NoWait no_wait;
+  EXPECT_OK(put(*tenant_, writer, "k", "v"));
+  EXPECT_OK(tenant_->admit(reader, Access::read));
+  EXPECT_REASON(put(*tenant_, writer, "k", "v"), Code::exhausted, "rate_exceeded");
 }
 
 TEST_P(TenantTest, ConcurrentWritersDoNotPassAQuota) {

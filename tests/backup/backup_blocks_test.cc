@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "backup/backup_jobs_fixture.h"
+#include "fs/file_systems.h"
+#include "fs/fsck.h"
 
 namespace trellis {
 namespace {
@@ -24,6 +26,8 @@ class BackupBlocksTest : public BackupJobsTest {
     Commit counted;
     counted.writes.add(encode(CounterKey{of, Model::fs, CounterName::bytes, 0}),
                        static_cast<int64_t>(mib << 20));
+    counted.writes.put(encode(FsFiguresKey{of, root_inode, 3}),
+                       encode(FsFigures{.space = static_cast<int64_t>(mib << 20)}));
     ASSERT_OK(commit(*engine_, counted));
   }
 
@@ -283,6 +287,25 @@ TEST_F(BackupBlocksTest, AWholeStoreIsRestoredWithThem) {
   EXPECT_TRUE(blocks_of(**engine, b) == blocks_of("b"));
 }
 
+// What old builds wrote; see their READMEs.
+TEST_F(BackupBlocksTest, EachFormatCanBeRestored) {
+  for (const std::string format : {"format1", "format2"}) {
+    SCOPED_TRACE(format);
+    std::filesystem::remove_all(repository());
+    std::filesystem::copy(std::filesystem::path(TRELLIS_SOURCE_DIR) / "tests" / "backup" / format,
+                          repository(), std::filesystem::copy_options::recursive);
+    EXPECT_EQ(wait(backups_->verify({.repository = repository()})).state, JobState::done);
+    ASSERT_EQ(restore(format, "", "golden").state, JobState::done);
+    const auto value = raw_.get(**keyspaces_->tenant(format), admin, "raw");
+    ASSERT_OK(value);
+    ASSERT_TRUE(value->has_value());
+    EXPECT_EQ((*value)->value(), "bytes");
+    Blocks blocks;
+    if (format == "format2") blocks = {{{1, 0}, "first"}, {{1, 7}, Bytes(block_bytes_max, 'z')}};
+    EXPECT_TRUE(blocks_of(format) == blocks);
+  }
+}
+
 TEST_F(BackupBlocksTest, ARestoreThatIsGivenUpLeavesNone) {
   const KeyspaceId a = make("a");
   fill_blocks(a, 10);
@@ -304,6 +327,56 @@ TEST_F(BackupBlocksTest, ARestoreThatIsGivenUpLeavesNone) {
   }
   EXPECT_TRUE(blocks_of(*engine_, half->id).empty());
   EXPECT_FALSE(blocks_of("a").empty());
+}
+
+// Files that change all the time: whatever the instant of the backup is, what is restored is whole.
+TEST_F(BackupBlocksTest, AFileSystemIsRestoredWholeAndBuriedToTheLastByte) {
+  make("a");
+  std::atomic<bool> enough{false};
+  std::atomic<uint64_t> written{0};
+  std::thread writer([&] {
+    const auto fs = FileSystem::open(*keyspaces_->tenant("a"));
+    ASSERT_OK(fs);
+    for (uint64_t i = 0; !enough; i++, written++) {
+      const Bytes name = "file" + std::to_string(i % 7);
+      const auto file =
+          i < 7 ? (*fs)->make(admin, root_inode, name, {}) : (*fs)->lookup(admin, root_inode, name);
+      ASSERT_OK(file);
+      const Bytes content(100'000 + 50'000 * (i % 5), static_cast<char>('a' + i % 26));
+      ASSERT_OK((*fs)->write(admin, file->inode, 30'000 * (i % 11), content));
+    }
+  });
+  for (uint64_t round = 1; round <= 3 && !HasFailure(); round++) {
+    const std::string name = "restored-" + std::to_string(round);
+    while (written < round * 30 && !HasFailure()) std::this_thread::yield();
+    clock_.advance_ms(10);
+    const JobStatus backup = create("a");
+    EXPECT_EQ(backup.state, JobState::done);
+    EXPECT_EQ(restore(name, backup.backup).state, JobState::done);
+    const auto fs = FileSystem::open(*keyspaces_->tenant(name));
+    EXPECT_OK(fs);
+    if (!fs) break;
+    JobControl control;
+    const auto report = fsck(**fs, admin, {}, control, [](const FsckFinding&) {});
+    EXPECT_OK(report);
+    EXPECT_TRUE(report && report->clean());
+    EXPECT_GT(report->blocks, 7u);
+  }
+  enough = true;
+  writer.join();
+  const KeyspaceId gone = keyspaces_->load("restored-3")->id;
+  for (const auto state :
+       {KeyspaceState::disabled, KeyspaceState::archived, KeyspaceState::tombstone})
+    ASSERT_OK(keyspaces_->set_state("restored-3", state, admin));
+  for (int steps = 0; keyspaces_->load(gone)->purged_at_s == 0; steps++) {
+    ASSERT_LT(steps, 100);
+    ASSERT_OK(collector_->step());
+  }
+  const auto progress = load_purge(*engine_, gone);
+  ASSERT_OK(progress);
+  EXPECT_GT((*progress)->bytes_total, 7u * block_bytes_max);
+  EXPECT_EQ((*progress)->bytes_done, (*progress)->bytes_total);
+  EXPECT_TRUE(blocks_of(*engine_, gone).empty());
 }
 
 // Large enough that whole tables of it go, and what lies beside its neighbours.

@@ -449,6 +449,99 @@ TEST_F(BackupJobsTest, APausedJobIsPausedAfterARestartToo) {
   }
 }
 
+// Once the keyspace is given free there is no way back.
+TEST_F(BackupJobsTest, CancelingARestoreThatIsPublishedComesTooLate) {
+  Random random(21);
+  make("a");
+  fill("a", random, 100);
+  const Entries entries = entries_of("a");
+  ASSERT_EQ(create("a").state, JobState::done);
+  std::atomic<bool> is_there{false};
+  std::atomic<bool> may_go{false};
+  open([&](std::string_view point) -> Status {
+    if (point != "published") return {};
+    is_there = true;
+    while (!may_go) std::this_thread::yield();
+    return {};
+  });
+  const auto begun = backups_->restore({.repository = repository(), .name = "b"}, admin);
+  ASSERT_OK(begun);
+  while (!is_there) std::this_thread::yield();
+  ASSERT_OK(backups_->cancel(begun->id));
+  may_go = true;
+  EXPECT_EQ(wait(begun).state, JobState::done);
+  expect_same("b", entries);
+  EXPECT_EQ(restore_records(), 0U);
+  EXPECT_EQ(work_left(), 0U);
+}
+
+// Another name of the folder is the same folder.
+TEST_F(BackupJobsTest, NothingIsDeletedBesideAJobWhateverItsFolderIsCalled) {
+  Random random(22);
+  make("a");
+  fill("a", random, 100);
+  const std::string first = create("a").backup;
+  const std::filesystem::path link = folder_.path() / "link";
+  std::filesystem::create_directory_symlink(repository(), link);
+  for (const std::filesystem::path& name : {repository() / "", link}) {
+    SCOPED_TRACE(name);
+    clock_.advance_ms(10);
+    const auto begun =
+        backups_->create({.repository = name, .keyspace = "a", .bytes_per_second = 1});
+    ASSERT_OK(begun);
+    EXPECT_REASON(backups_->remove(repository(), first), Code::busy, "repository_busy");
+    ASSERT_OK(backups_->cancel(begun->id));
+    EXPECT_EQ(wait(begun).state, JobState::canceled);
+  }
+  EXPECT_OK(backups_->remove(repository(), first));
+}
+
+TEST_F(BackupJobsTest, ADamagedBackupCanBeDeleted) {
+  Random random(23);
+  make("a");
+  fill("a", random, 100);
+  const std::string bad = create("a").backup;
+  clock_.advance_ms(10);
+  const std::string good = create("a").backup;
+  std::ofstream(repository() / "backups" / (bad + ".backup"), std::ios::trunc) << "TRLBKUP";
+  EXPECT_CODE(backups_->remove(repository(), good), Code::corrupt);  // what does the other need?
+  EXPECT_CODE(backups_->remove(repository(), "20200101T000000-000-0000"), Code::not_found);
+  EXPECT_OK(backups_->remove(repository(), bad));
+  EXPECT_EQ(restore("b", good).state, JobState::done);
+  EXPECT_OK(backups_->remove(repository(), good));
+}
+
+TEST_F(BackupJobsTest, AStreamThatIsDamagedLeavesNothing) {
+  Random random(24);
+  make("a");
+  fill("a", random, 100);
+  ASSERT_EQ(create("a").state, JobState::done);
+  const auto spool = backups_->make_spool();
+  ASSERT_OK(spool);
+  std::filesystem::copy(repository(), *spool, std::filesystem::copy_options::recursive);
+  std::filesystem::remove_all(*spool / "chunks");
+  const JobStatus job =
+      wait(backups_->restore({.repository = *spool, .name = "b", .is_spool = true}, admin));
+  EXPECT_EQ(job.state, JobState::failed);
+  EXPECT_EQ(job.error->reason, "backup_damaged");
+  EXPECT_EQ(work_left(), 0U);
+  EXPECT_FALSE(std::filesystem::exists(*spool));
+}
+
+// It may be of another version, or readable tomorrow.
+TEST_F(BackupJobsTest, AJobThatCannotBeReadIsLeftAsItIs) {
+  const std::filesystem::path folder =
+      folder_.path() / "store" / "backups" / "20261115T030000-000-4711";
+  std::filesystem::create_directories(folder / "job");
+  open();
+  EXPECT_TRUE(backups_->jobs().empty());
+  EXPECT_TRUE(std::filesystem::exists(folder));
+  std::filesystem::remove(folder / "job");
+  std::ofstream(folder / "job") << "damaged";
+  open();
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 // Whoever pauses a job that is just done must not leave a part of it behind.
 TEST_F(BackupJobsTest, PausingAJobThatEndsLeavesNothing) {
   make("a");

@@ -120,10 +120,16 @@ TEST(Address, RecordsOfOneInodeAreNeighbours) {
     for (const Bytes& key :
          {encode(FsInodeKey{ks, ino}), encode(FsExtentKey{ks, ino, 5}),
           encode(FsLinkKey{ks, ino, InodeId{1}, "n"}), encode(FsXattrKey{ks, ino, "x"}),
-          encode(FsBlockKey{ks, DataId{inode}, 9}), encode(FsEntryKey{ks, ino, "child"}),
+          encode(FsBlockKey{ks, DataId{inode}, 9}), encode(FsDataUseKey{ks, ino, DataId{3}}),
           encode(FsSharedDataKey{ks, DataId{inode}}), encode(FsLockKey{ks, ino, 0})}) {
       owners[address_of(key)] = inode;
       EXPECT_EQ(granule_of(key), granule_of(encode(FsInodeKey{ks, ino})));
+    }
+    // What many write to at the same time is locked by itself.
+    for (const Bytes& key :
+         {encode(FsEntryKey{ks, ino, "child"}), encode(FsFiguresKey{ks, ino, 3})}) {
+      owners[address_of(key)] = inode;
+      EXPECT_EQ(granule_of(key), address_of(key));
     }
   }
   // Not an inode's: must not fall between them.

@@ -12,14 +12,12 @@
 #include "engine/faulty_engine.h"
 #include "engine/memory_engine.h"
 #include "rocksdb_engine/rocksdb_engine.h"
-#include "support/cluster_world.h"
 #include "support/expect_ok.h"
 #include "support/power_loss_file_system.h"
 
 namespace trellis {
 namespace {
 
-constexpr KeyspaceId files_keyspace{7};
 const Caller files_owner{Role::write, "owner"};
 
 class MemoryFiles final : public FilesBackend {
@@ -47,6 +45,7 @@ class MemoryFiles final : public FilesBackend {
                             : FaultyOptions{});
   }
   uint64_t faults() override {
+    if (!faulty_) return 0;
     const FaultCounts counts = faulty_->counts();
     return counts.reads + counts.commits + counts.blocks;
   }
@@ -77,33 +76,9 @@ class RocksdbFiles final : public FilesBackend {
   std::unique_ptr<RocksdbEngine> engine_;
 };
 
-// Two clients, with ranges that begin between inodes, in a directory, and between its entries.
-class ClusterFiles final : public FilesBackend {
- public:
-  ClusterFiles() {
-    for (const Bytes& at : {encode(FsInodeKey{files_keyspace, InodeId{2}}),
-                            encode(FsInodeKey{files_keyspace, InodeId{20}}),
-                            encode(FsEntryKey{files_keyspace, root_inode, {}}),
-                            encode(FsEntryKey{files_keyspace, root_inode, "m"}),
-                            encode(FsEntryKey{files_keyspace, InodeId{18}, "f"})})
-      world_.split_at(at);
-    for (ClusterWorld::Client& client : clients_) client = world_.open_client();
-  }
-  ~ClusterFiles() override {
-    for (const std::string& problem : world_.problems()) ADD_FAILURE() << problem;
-  }
-  std::vector<Engine*> handles() override {
-    return {clients_[0].engine.get(), clients_[1].engine.get()};
-  }
-
- private:
-  ClusterWorld world_;
-  ClusterWorld::Client clients_[2];
-};
-
 std::unique_ptr<FilesBackend> open_backend(FilesEngine engine, uint64_t seed) {
   if (engine == FilesEngine::rocksdb) return std::make_unique<RocksdbFiles>();
-  if (engine == FilesEngine::cluster) return std::make_unique<ClusterFiles>();
+  if (engine == FilesEngine::cluster) return open_cluster_files();
   return std::make_unique<MemoryFiles>(engine, seed);
 }
 
@@ -127,8 +102,8 @@ FilesWorld::FilesWorld(FilesEngine engine, uint64_t seed)
     const Way way = handle->shared() ? Way::expecting : Way::latched;
     server.transactor = std::make_unique<Transactor>(
         *handle, clock_, TransactOptions{.way = way, .check_scope = true, .seed = seed});
-    auto opened = FileSystem::open(std::make_shared<Tenant>(
-        MapHandle{*handle, *server.transactor, clock_}, files_keyspace));
+    auto opened = FileSystem::open(
+        std::make_shared<Tenant>(MapHandle{*handle, *server.transactor, clock_}, files_keyspace));
     if (!opened.has_value()) throw std::runtime_error(to_string(opened.error()));
     server.fs = std::move(*opened);
     server.files = std::make_unique<Files>(server.fs);

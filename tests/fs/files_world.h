@@ -2,29 +2,22 @@
 // are removed: nothing.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "engine/engine.h"
 #include "fs/files.h"
+#include "fs/files_backend.h"
 
 namespace trellis {
 
 enum class FilesEngine : uint8_t { memory, two_servers, faulty, rocksdb, cluster };
 std::string name_of(FilesEngine engine);
-inline constexpr FilesEngine all_files_engines[] = {
-    FilesEngine::memory, FilesEngine::two_servers, FilesEngine::faulty, FilesEngine::rocksdb,
-    FilesEngine::cluster};
-
-class FilesBackend {
- public:
-  virtual ~FilesBackend() = default;
-  virtual std::vector<Engine*> handles() = 0;
-  virtual void set_faults(bool /*on*/) {}
-  virtual uint64_t faults() { return 0; }  // that were injected
-};
+inline constexpr FilesEngine all_files_engines[] = {FilesEngine::memory, FilesEngine::two_servers,
+                                                    FilesEngine::faulty, FilesEngine::rocksdb,
+                                                    FilesEngine::cluster};
 
 class FilesWorld {
  public:

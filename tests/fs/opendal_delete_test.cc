@@ -57,6 +57,7 @@ TEST_P(OpendalDelete, stream) {
   for (int i = 0; i < 100; i++) ASSERT_OK(remove("dir/" + std::to_string(i)));
   for (int i = 0; i < 100; i++) EXPECT_FALSE(exists("dir/" + std::to_string(i)));
   EXPECT_OK(remove("dir/"));
+  EXPECT_EQ(world_.backend().faults() > 0, world_.is_faulty());
 }
 
 TEST_P(OpendalDelete, remove_all_basic) {

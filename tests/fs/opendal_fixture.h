@@ -26,14 +26,14 @@ inline constexpr ByteView special_chars = " !@#$%^&()_+-=;',.txt";
 // A file of several blocks, the last one not full.
 constexpr size_t several_blocks = 200'001;
 
-#define EXPECT_KIND(expression, expected)                                                  \
-  do {                                                                                     \
-    const auto& kind_ = (expression);                                                      \
-    EXPECT_FALSE(kind_.has_value());                                                       \
-    if (!kind_.has_value()) {                                                              \
-      EXPECT_EQ(to_string(file_error_kind(kind_.error())), to_string(expected))            \
-          << kind_.error().message;                                                        \
-    }                                                                                      \
+#define EXPECT_KIND(expression, expected)                                       \
+  do {                                                                          \
+    const auto& kind_ = (expression);                                           \
+    EXPECT_FALSE(kind_.has_value());                                            \
+    if (!kind_.has_value()) {                                                   \
+      EXPECT_EQ(to_string(file_error_kind(kind_.error())), to_string(expected)) \
+          << kind_.error().message;                                             \
+    }                                                                           \
   } while (false)
 
 // Calls are made again where the answer says that nothing was done, and that it may work later:
@@ -100,8 +100,7 @@ class OpendalTest : public testing::TestWithParam<FilesEngine> {
     });
   }
   Result<FileMetadata> append(ByteView path, ByteView content) {
-    auto appended =
-        again([&] { return world_.files().append(opendal_writer, path, content); });
+    auto appended = again([&] { return world_.files().append(opendal_writer, path, content); });
     if (!appended && appended.error().reason == "appended") return stat(path);
     return appended;
   }
@@ -169,7 +168,7 @@ class OpendalTest : public testing::TestWithParam<FilesEngine> {
   Caller caller_ = opendal_writer;  // who reads
 };
 
-#define OPENDAL_SUITE(suite)                                                 \
+#define OPENDAL_SUITE(suite)                                                     \
   INSTANTIATE_TEST_SUITE_P(Engines, suite, testing::ValuesIn(all_files_engines), \
                            [](const auto& info) { return name_of(info.param); })
 

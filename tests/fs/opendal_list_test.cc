@@ -12,9 +12,7 @@ using Paths = std::vector<std::string>;
 class OpendalList : public OpendalTest {};
 OPENDAL_SUITE(OpendalList);
 
-TEST_P(OpendalList, check) {
-  EXPECT_EQ(list("/"), Paths{"/"});
-}
+TEST_P(OpendalList, check) { EXPECT_EQ(list("/"), Paths{"/"}); }
 
 TEST_P(OpendalList, dir) {
   const Bytes content = written("parent/file");
@@ -127,9 +125,7 @@ TEST_P(OpendalListRecursive, dir) { EXPECT_EQ(below_parent("x/"), paths_); }
 
 TEST_P(OpendalListRecursive, dir_without_trailing_slash) { EXPECT_EQ(below_parent("x"), paths_); }
 
-TEST_P(OpendalListRecursive, file) {
-  EXPECT_EQ(below_parent("x/y"), (Paths{"x/y", "x/yy"}));
-}
+TEST_P(OpendalListRecursive, file) { EXPECT_EQ(below_parent("x/y"), (Paths{"x/y", "x/yy"})); }
 
 TEST_P(OpendalListRecursive, remove_all) {
   ASSERT_OK(remove_all("parent/x/"));

@@ -22,8 +22,8 @@ class OpendalRead : public OpendalTest {
 OPENDAL_SUITE(OpendalRead);
 
 TEST_P(OpendalRead, full) {
-  for (const size_t size : {size_t{0}, size_t{1}, size_t{4'096}, size_t{4'097}, several_blocks,
-                            size_t{3} << 20}) {
+  for (const size_t size :
+       {size_t{0}, size_t{1}, size_t{4'096}, size_t{4'097}, several_blocks, size_t{3} << 20}) {
     const Bytes content = some_bytes(size);
     ASSERT_OK(write("file", content));
     expect_content("file", content);
@@ -41,9 +41,10 @@ TEST_P(OpendalRead, range) {
   expect_range("file", {.offset = all.size()}, "");
   expect_range("file", {.offset = all.size() + 1'000}, "");
   expect_range("file", {.offset = all.size() + 1'000, .size = 0}, "");
-  for (const ReadOptions& options :
-       {ReadOptions{.offset = 0, .size = all.size() + 1}, {.offset = all.size(), .size = 1},
-        {.offset = UINT64_MAX, .size = UINT64_MAX}, {.offset = 1, .size = UINT64_MAX}})
+  for (const ReadOptions& options : {ReadOptions{.offset = 0, .size = all.size() + 1},
+                                     {.offset = all.size(), .size = 1},
+                                     {.offset = UINT64_MAX, .size = UINT64_MAX},
+                                     {.offset = 1, .size = UINT64_MAX}})
     EXPECT_KIND(read("file", options), FileErrorKind::range_not_satisfied);
 }
 
@@ -140,14 +141,14 @@ TEST_P(OpendalRead, special_chars) {
   expect_content(path, written(path));
 }
 
-#define EXPECT_READ_CONDITION(reads)                                                           \
-  const Bytes content = written("file");                                                       \
-  const auto holds = [&](const ReadConditions& conditions) {                                   \
-    const auto found = reads("file", {.conditions = conditions});                              \
-    EXPECT_OK(found);                                                                          \
-    EXPECT_TRUE(found && *found == content);                                                   \
-  };                                                                                           \
-  const auto fails = [&](const ReadConditions& conditions) {                                   \
+#define EXPECT_READ_CONDITION(reads)                                                            \
+  const Bytes content = written("file");                                                        \
+  const auto holds = [&](const ReadConditions& conditions) {                                    \
+    const auto found = reads("file", {.conditions = conditions});                               \
+    EXPECT_OK(found);                                                                           \
+    EXPECT_TRUE(found&&* found == content);                                                     \
+  };                                                                                            \
+  const auto fails = [&](const ReadConditions& conditions) {                                    \
     EXPECT_KIND(reads("file", {.conditions = conditions}), FileErrorKind::condition_not_match); \
   }
 
@@ -223,9 +224,7 @@ TEST_P(OpendalReadOnly, range) {
 TEST_P(OpendalReadOnly, suffix) {
   expect_range("dir/file", {.suffix = 9}, ByteView(content_).substr(content_.size() - 9));
 }
-TEST_P(OpendalReadOnly, not_exist) {
-  EXPECT_KIND(read("dir/nothing"), FileErrorKind::not_found);
-}
+TEST_P(OpendalReadOnly, not_exist) { EXPECT_KIND(read("dir/nothing"), FileErrorKind::not_found); }
 TEST_P(OpendalReadOnly, dir_path) { EXPECT_KIND(read("dir/"), FileErrorKind::is_a_directory); }
 TEST_P(OpendalReadOnly, if_match) {
   EXPECT_OK(read("dir/file", {.conditions = {.if_match = etag_of("dir/file")}}));

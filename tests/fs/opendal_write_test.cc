@@ -1,5 +1,5 @@
-// 30 cases, all of them. What OpenDAL calls concurrent is parts of one file that go up side by side;
-// a file here is written in order, and those cases are of several files at the same time.
+// 30 cases, all of them. What OpenDAL calls concurrent is parts of one file that go up side by
+// side; a file here is written in order, and those cases are of several files at the same time.
 #include "fs/opendal_fixture.h"
 
 namespace trellis {
@@ -100,7 +100,8 @@ TEST_P(OpendalWrite, content_disposition) {
 }
 TEST_P(OpendalWrite, content_encoding) { expect_headers({.content_encoding = "gzip"}); }
 TEST_P(OpendalWrite, user_metadata) {
-  expect_headers({.user = {{"location", "everywhere"}, {"empty", ""}, {"b\xff", Bytes(5'000, 'x')}}});
+  expect_headers(
+      {.user = {{"location", "everywhere"}, {"empty", ""}, {"b\xff", Bytes(5'000, 'x')}}});
   EXPECT_KIND(write("file", "", {.headers = {.content_type = Bytes(100'000, 'x')}}),
               FileErrorKind::config_invalid);
 }

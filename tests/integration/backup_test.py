@@ -300,7 +300,7 @@ class Interrupted(BackupTest):
         self.fill("shop")
         backup = self.create()
         new = self.folder / "new"
-        command = ["backup", "restore", "--from", self.repository, "--data", new]
+        command = ["backup", "restore", "--from", self.repository, "--data", f"{new}/"]
         process = subprocess.Popen([BINARY, *map(str, command), "--limit", "8MiB"],
                                    env=clean_environment(), stderr=subprocess.DEVNULL)
         half = self.folder / "new.restoring"
@@ -369,6 +369,25 @@ class Interrupted(BackupTest):
         self.fails("there is no job", "backup", "cancel", "none")
 
 
+class Audit(BackupTest):
+    def test_who_copied_and_who_removed_is_known(self):
+        shop = self.api().post("/pd/api/v2/keyspaces", {"name": "shop"}).json["id"]
+        backup = self.create("--keyspace", "shop")
+        self.create()
+        streamed = self.api().get("/v1/backups/stream?keyspace=shop")
+        self.assertEqual(streamed.status, 200)
+        self.does("backup", "delete", backup, "--from", self.repository)
+        self.fails(backup, "backup", "delete", backup, "--from", self.repository)
+        changes = [change for change in json_lines(self.does("keyspace", "audit", "--json").out)
+                   if change["action"].startswith("backup.")]
+        self.assertEqual([(change["action"], change["keyspace_id"], change["name"])
+                          for change in changes],
+                         [("backup.create", shop, "shop"), ("backup.create", None, ""),
+                          ("backup.stream", shop, "shop"), ("backup.delete", None, "")])
+        self.assertIn(str(self.repository), changes[0]["detail"])
+        self.assertIn(backup, changes[3]["detail"])
+
+
 class BadInput(BackupTest):
     def test_what_is_no_backup(self):
         self.does("keyspace", "create", "shop")
@@ -392,6 +411,9 @@ class BadInput(BackupTest):
         new = self.folder / "new"
         self.fails("does not begin as one does", "backup", "restore", "--from", "-", "--data", new,
                    stdin=b"REDIS0011 and so on")
+        stream = self.does("backup", "create", "--keyspace", "shop", "--to", "-").bytes
+        self.fails("is of the keyspace \"shop\" only", "backup", "restore", "--from", "-",
+                   "--data", new, stdin=stream)
         self.assertEqual(list(self.folder.glob("new*")), [])
         # What does nothing is not taken as if it did.
         for wrong in (("-", "--as", "x", "--detach"), ("-", "--as", "x", "--threads", "2"),
@@ -406,10 +428,10 @@ class BadInput(BackupTest):
         self.assertEqual(self.does("backup", "list", "--from", self.repository).rows,
                          [[backup, "damaged"]])
         manifest.write_bytes(whole[:7] + b"\x02" + whole[8:])
-        self.fails("use a newer trellis", "backup", "restore", backup, "--from", self.repository,
-                   "--as", "x")
-        manifest.write_bytes(whole)
+        for command in (("restore", backup, "--as", "x"), ("delete", backup)):
+            self.fails("use a newer trellis", "backup", *command, "--from", self.repository)
         self.fails("keyspace \"x\" does not exist", "keyspace", "show", "x")
+        manifest.write_bytes(whole[:-1])
         self.does("backup", "delete", backup, "--from", self.repository)
         self.assertEqual(self.does("backup", "list", "--from", self.repository).rows, [])
 

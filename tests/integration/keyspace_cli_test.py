@@ -339,6 +339,12 @@ class Activity(ClientTest):
                           "--json").lines
         self.assertEqual(len(later), 1)
         self.assertEqual(later[0]["revision"], changes[0]["revision"] + 1)
+        # Of what is done to no one keyspace, too.
+        self.does("keyspace", "gc", "pace", "--threads", 2)
+        last = self.does("keyspace", "audit", "--json").lines[-1]
+        self.assertEqual((last["action"], last["keyspace_id"], last["name"]),
+                         ("collector", None, ""))
+        self.assertIn("threads 2", self.does("keyspace", "audit").out.splitlines()[-1])
         self.fails(1, "999999", "keyspace", "audit", "--since", 999999)
         self.fails(2, "whole number", "keyspace", "audit", "--since", "yesterday")
 

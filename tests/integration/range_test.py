@@ -9,7 +9,7 @@ import unittest
 import redis
 
 from client_command import ClientTest
-from trellis_command import Server, TrellisTest, trellis
+from trellis_command import BINARY, Server, TrellisTest, clean_environment, trellis
 from trellis_http import Api, eventually
 
 EDIT_STORE = os.environ.get("EDIT_STORE", "build/edit_store")
@@ -172,6 +172,11 @@ class ByHand(RangesTest):
         self.assertEqual(code, 0, err)
         explained = self.does("key", "explain", out.split()[0], "--json").json
         self.assertEqual(explained["address"], "780000006401306b00016d")
+        figures = {name.removeprefix("trellis_range_cache_"): float(value) for name, value in
+                   (line.split() for line in self.api.get("/metrics").body.decode().splitlines()
+                    if line.startswith("trellis_range_cache_"))}
+        self.assertEqual(set(figures), {"hits", "misses", "lookups", "stale_hops", "bytes"})
+        self.assertGreater(figures["hits"], 0)
 
         for wrong in ("abc", "1.5"):
             self.fails(2, "number", "range", "show", wrong)
@@ -216,6 +221,17 @@ class Jobs(RangesTest):
                    "its end")
         self.fails(1, "there is no job 4711", "range", "jobs", "4711")
         self.fails(2, "which job?", "range", "jobs", "--pause")
+        # Whoever waits for one that somebody else ends has not got what was asked for.
+        waiting = subprocess.Popen([BINARY, "range", "check", "--speed", "1KiB"],
+                                   env=clean_environment(TRELLIS_SERVER=self.server.url),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        begun = eventually(lambda: [j["id"] for j in self.does("range", "jobs", "--json")
+                                    .json["jobs"] if j["state"] == "running"], "its begin")
+        self.does("range", "jobs", begun[0], "--cancel")
+        err = waiting.communicate(timeout=60)[1]
+        self.assertEqual((waiting.returncode, b"was canceled" in err), (1, True), err)
+        self.fails(2, "", "range", "history", "--limit", "10001")
+        self.fails(2, "of one job", "range", "jobs", "--checksums")
 
     def test_a_limit_can_be_lifted(self):
         self.load()
@@ -275,6 +291,9 @@ class Damage(TrellisTest):
             self.assertEqual(code, 1, text)
             self.assertIn("hole", text)
             self.assertEqual(self.command(server, "range", "lookup", key)[0], 1)
+            code, text = self.command(server, "range", "check")
+            self.assertEqual(code, 1, text)
+            self.assertIn("do not tile the map", text)
             code, text = self.command(server, "range", "rebuild")
             self.assertEqual(code, 0, text)
             self.assertIn("1 restored from the directory", text)

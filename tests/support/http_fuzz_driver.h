@@ -104,7 +104,7 @@ class ManualConnection : public ConnectionDriver {
     const uint64_t stream_;
   };
 
-  void offload(std::function<void()> job) override { jobs_.push_back(std::move(job)); }
+  void offload(std::function<void()> job, uint64_t) override { jobs_.push_back(std::move(job)); }
   void dispose(std::shared_ptr<Exchange> exchange) override {
     exchange.reset();
     ++disposed_;

@@ -1,13 +1,13 @@
-#include "fs/client_session.h"
+#include "fs/files_session.h"
 
 namespace trellis {
 
-ClientSession::~ClientSession() {
+FilesSession::~FilesSession() {
   // If that fails it ends by itself, as that of a client that died.
   if (session_) discard(fs_->end_session(Caller{Role::read, "files"}, *session_));
 }
 
-Result<SessionId> ClientSession::id(const Caller& caller) {
+Result<SessionId> FilesSession::id(const Caller& caller) {
   const std::lock_guard lock(mutex_);
   TRY(renew(caller));
   if (!session_) {
@@ -17,12 +17,12 @@ Result<SessionId> ClientSession::id(const Caller& caller) {
   return *session_;
 }
 
-Status ClientSession::keep_alive(const Caller& caller) {
+Status FilesSession::keep_alive(const Caller& caller) {
   const std::lock_guard lock(mutex_);
   return renew(caller);
 }
 
-Status ClientSession::renew(const Caller& caller) {
+Status FilesSession::renew(const Caller& caller) {
   if (!session_) return {};
   const uint64_t now_us = fs_->tenant().map().clock.monotonic_us();
   if (now_us - renewed_us_ < fs_->options().session_ms * us_per_ms / 3) return {};

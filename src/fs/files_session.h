@@ -11,12 +11,12 @@
 namespace trellis {
 
 // Any thread.
-class ClientSession {
+class FilesSession {
  public:
-  explicit ClientSession(std::shared_ptr<FileSystem> fs) : fs_(std::move(fs)) {}
-  ~ClientSession();
-  ClientSession(const ClientSession&) = delete;
-  ClientSession& operator=(const ClientSession&) = delete;
+  explicit FilesSession(std::shared_ptr<FileSystem> fs) : fs_(std::move(fs)) {}
+  ~FilesSession();
+  FilesSession(const FilesSession&) = delete;
+  FilesSession& operator=(const FilesSession&) = delete;
 
   // One that lives. Another one if the last was not used for too long: what was open in that is
   // lost.
