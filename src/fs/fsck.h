@@ -56,7 +56,7 @@ enum class FsckKind : uint8_t {
   data_use_wrong,         // how much of shared data an inode maps
   shared_data_wrong,      // how many inodes do
   session_without_end,    // nothing would end it
-  held_by_none,           // a held file of no session, or of no file
+  held_by_none,           // a held file of no session
   lock_of_none,           // a lock of no session, or of no file
   note_missing,           // nothing would collect it
   note_damaged,           // does not make sense

@@ -200,7 +200,7 @@ TEST_P(Fsck, TellsWhichBytesAreLost) {
   ASSERT_FALSE(findings_.empty());
   EXPECT_EQ(findings_[0].kind, FsckKind::block_missing);
   EXPECT_EQ(findings_[0].inode, file);
-  EXPECT_TRUE(findings_[0].what.starts_with("bytes 0 to 262143")) << findings_[0].what;
+  EXPECT_TRUE(findings_[0].what.starts_with("bytes 0 to ")) << findings_[0].what;
   expect_nothing();
   std::string content(10, 'x');
   EXPECT_OK(fs_->read(reader, file, 0, content));
@@ -225,13 +225,14 @@ TEST_P(Fsck, FindsNothingWhileFilesChange) {
   Random random(seed);
   grow_tree(random);
   std::atomic<bool> enough = false;
+  std::atomic<uint64_t> operations = 0;
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 4; t++)
     threads.emplace_back([&, t] {
       Random own(seed + t);
       const std::string prefix = "t" + std::to_string(t) + "-";
       const auto name = [&] { return prefix + std::to_string(own.below(5)); };
-      while (!enough) {
+      for (; !enough; operations++) {
         const auto there = fs_->lookup(reader, root_inode, name());
         const InodeId at = there && own.one_in(2) ? there->inode : root_inode;
         switch (own.below(7)) {
@@ -245,7 +246,7 @@ TEST_P(Fsck, FindsNothingWhileFilesChange) {
         }
       }
     });
-  for (uint64_t i = 0; i < test_rounds(10) && findings_.empty(); i++) {
+  for (uint64_t i = 0; findings_.empty() && (i < 10 || operations < test_rounds(2'000)); i++) {
     expect_nothing({.repair = i % 2 == 1});
     clock_.advance_ms(1);
   }
