@@ -33,8 +33,10 @@ constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr",
 }  // namespace
 
 Result<FilesCall> enter_files(const RestContext& context, const HttpRequest& request,
-                              size_t captures) {
+                              size_t captures, Access access) {
   TRY_ASSIGN(DataCall data, enter_data(context, request, keyspace_of_path(request, captures)));
+  TRY_ASSIGN(const Keyspace keyspace, data.tenant->keyspace());
+  TRY(check_access(data.caller, access, keyspace.state, keyspace.name));
   TRY_ASSIGN(auto files, context.files.files_of(data.tenant));
   return FilesCall{std::move(data), std::move(files)};
 }

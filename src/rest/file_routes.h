@@ -19,9 +19,9 @@ struct FilesCall {
   const Caller& caller() const { return data.caller; }
   FileSystem& fs() const { return files->fs(); }
 };
-// `captures`: how many the path has without the keyspace's.
+// For those who may do that. `captures`: how many the path has without the keyspace's.
 Result<FilesCall> enter_files(const RestContext& context, const HttpRequest& request,
-                              size_t captures);
+                              size_t captures, Access access = Access::read);
 
 std::string_view file_type_name(FileType type);  // "file", "directory", "symlink" ...
 // 2026-11-16T06:00:00.123456789Z; and as HTTP has it, which knows no part of a second.
