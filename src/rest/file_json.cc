@@ -39,6 +39,14 @@ Result<FilesCall> enter_files(const RestContext& context, const HttpRequest& req
   return FilesCall{std::move(data), std::move(files)};
 }
 
+Result<FilesCall> enter_files_to_write(const RestContext& context, const HttpRequest& request,
+                                       size_t captures) {
+  TRY_ASSIGN(FilesCall call, enter_files(context, request, captures));
+  TRY_ASSIGN(const Keyspace keyspace, call.data.tenant->keyspace());
+  TRY(check_access(call.caller(), Access::write, keyspace.state, keyspace.name));
+  return call;
+}
+
 std::string_view file_type_name(FileType type) {
   switch (type) {
     case FileType::fifo: return "fifo";

@@ -78,6 +78,22 @@ constexpr Rule rules[] = {
     {post, "/v1/raw/export", Who::read, "{}"},
     {get, "/v1/raw/parts", Who::read},
     {post, "/v1/raw/import", Who::write},
+    {get, "/v1/files/{path*}", Who::read},
+    {head, "/v1/files/{path*}", Who::read},
+    {put, "/v1/files/{path*}", Who::write},
+    {del, "/v1/files/{path*}", Who::write},
+    {get, "/v1/fs/stat", Who::read},
+    {get, "/v1/fs/du", Who::read},
+    {get, "/v1/fs/figures", Who::read},
+    {post, "/v1/fs/copy", Who::write, R"({"from":"x","to":"y"})"},
+    {post, "/v1/fs/rename", Who::write, R"({"from":"x","to":"y"})"},
+    {get, "/v1/fs/quota", Who::read},
+    {put, "/v1/fs/quota", Who::write, "{}"},
+    {get, "/v1/fs/trash", Who::read},
+    {put, "/v1/fs/trash", Who::write, R"({"keep_ms":1})"},
+    {post, "/v1/fs/trash/restore", Who::write, R"({"item":"2026010100/1-2-x"})"},
+    {post, "/v1/fs/trash/empty", Who::write},
+    {post, "/v1/fs/fsck", Who::read},
     {get, "/v1/backups", Who::server},
     {post, "/v1/backups", Who::server, "?"},
     {del, "/v1/backups/{backup}", Who::server},
@@ -135,6 +151,7 @@ class GateTest : public RestFixture {
     pattern = replaced(std::move(pattern), "tokens/{id}", "tokens/0123456789abcdef");
     pattern = replaced(std::move(pattern), "{id}", std::to_string(id.value));
     pattern = replaced(std::move(pattern), "{service}", "backup");
+    pattern = replaced(std::move(pattern), "{path*}", "some/file");
     return replaced(std::move(pattern), "{key*}", "some/key");
   }
 
@@ -181,7 +198,7 @@ TEST_F(GateTest, EveryRouteHasARule) {
   for (const Route& route : router_->routes()) {
     EXPECT_NE(rule_of(route), nullptr) << to_string(route.method) << " " << route.pattern;
   }
-  EXPECT_EQ(router_->routes().size(), std::size(rules) + 11);  // what is also behind /k/{keyspace}
+  EXPECT_EQ(router_->routes().size(), std::size(rules) + 27);  // what is also behind /k/{keyspace}
 }
 
 TEST_F(GateTest, EveryRouteWithEveryCaller) {
