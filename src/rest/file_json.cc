@@ -33,12 +33,18 @@ constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr",
 }  // namespace
 
 Result<FilesCall> enter_files(const RestContext& context, const HttpRequest& request,
-                              size_t captures, Access access) {
+                              size_t captures) {
   TRY_ASSIGN(DataCall data, enter_data(context, request, keyspace_of_path(request, captures)));
-  TRY_ASSIGN(const Keyspace keyspace, data.tenant->keyspace());
-  TRY(check_access(data.caller, access, keyspace.state, keyspace.name));
   TRY_ASSIGN(auto files, context.files.files_of(data.tenant));
   return FilesCall{std::move(data), std::move(files)};
+}
+
+Result<FilesCall> enter_files_to_write(const RestContext& context, const HttpRequest& request,
+                                       size_t captures) {
+  TRY_ASSIGN(FilesCall call, enter_files(context, request, captures));
+  TRY_ASSIGN(const Keyspace keyspace, call.data.tenant->keyspace());
+  TRY(check_access(call.caller(), Access::write, keyspace.state, keyspace.name));
+  return call;
 }
 
 std::string_view file_type_name(FileType type) {

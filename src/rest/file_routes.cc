@@ -391,7 +391,7 @@ class DirectoryUpload final : public BodySink {
 
 Result<std::unique_ptr<BodySink>> open_upload(const RestContext& context,
                                               const HttpRequest& request) {
-  TRY_ASSIGN(FilesCall call, enter_files(context, request, file_captures, Access::write));
+  TRY_ASSIGN(FilesCall call, enter_files_to_write(context, request, file_captures));
   TRY(check_query(request, {"append"}));
   TRY_ASSIGN(const bool is_append, query_flag(request, "append"));
   const std::string& path = request.captures.back();
@@ -408,7 +408,7 @@ Result<std::unique_ptr<BodySink>> open_upload(const RestContext& context,
 }
 
 Result<HttpResponse> delete_file(const RestContext& context, const HttpRequest& request) {
-  TRY_ASSIGN(const FilesCall call, enter_files(context, request, file_captures, Access::write));
+  TRY_ASSIGN(const FilesCall call, enter_files_to_write(context, request, file_captures));
   TRY(check_query(request, {"recursive"}));
   TRY_ASSIGN(const bool recursive, query_flag(request, "recursive"));
   const std::string& path = request.captures.back();

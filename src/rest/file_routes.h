@@ -19,9 +19,12 @@ struct FilesCall {
   const Caller& caller() const { return data.caller; }
   FileSystem& fs() const { return files->fs(); }
 };
-// For those who may do that. `captures`: how many the path has without the keyspace's.
+// `captures`: how many the path has without the keyspace's.
 Result<FilesCall> enter_files(const RestContext& context, const HttpRequest& request,
-                              size_t captures, Access access = Access::read);
+                              size_t captures);
+// Likewise, and refuses who may not write: before anything is looked at, or sent.
+Result<FilesCall> enter_files_to_write(const RestContext& context, const HttpRequest& request,
+                                       size_t captures);
 
 std::string_view file_type_name(FileType type);  // "file", "directory", "symlink" ...
 // 2026-11-16T06:00:00.123456789Z; and as HTTP has it, which knows no part of a second.

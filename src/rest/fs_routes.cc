@@ -105,7 +105,7 @@ Result<FromTo> read_from_to(const HttpRequest& request) {
 }
 
 Result<HttpResponse> copy_file(const RestContext& context, const HttpRequest& request) {
-  TRY_ASSIGN(const FilesCall call, enter_files(context, request, 0, Access::write));
+  TRY_ASSIGN(const FilesCall call, enter_files_to_write(context, request, 0));
   TRY(check_query(request, {}));
   TRY_ASSIGN(const FromTo paths, read_from_to(request));
   TRY_ASSIGN(const FileMetadata copied,
@@ -115,7 +115,7 @@ Result<HttpResponse> copy_file(const RestContext& context, const HttpRequest& re
 }
 
 Result<HttpResponse> rename_file(const RestContext& context, const HttpRequest& request) {
-  TRY_ASSIGN(const FilesCall call, enter_files(context, request, 0, Access::write));
+  TRY_ASSIGN(const FilesCall call, enter_files_to_write(context, request, 0));
   TRY(check_query(request, {}));
   TRY_ASSIGN(const FromTo paths, read_from_to(request));
   TRY(call.files->rename(call.caller(), paths.from, paths.to,
@@ -144,7 +144,7 @@ Result<HttpResponse> get_quota(const RestContext& context, const HttpRequest& re
 }
 
 Result<HttpResponse> put_quota(const RestContext& context, const HttpRequest& request) {
-  TRY_ASSIGN(const FilesCall call, enter_files(context, request, 0, Access::write));
+  TRY_ASSIGN(const FilesCall call, enter_files_to_write(context, request, 0));
   TRY(check_query(request, {"path"}));
   TRY_ASSIGN(const std::string path, required_path(request));
   TRY_ASSIGN(const json::value body, parse_json(request.body));
@@ -192,7 +192,7 @@ Result<HttpResponse> get_trash(const RestContext& context, const HttpRequest& re
 }
 
 Result<HttpResponse> put_trash(const RestContext& context, const HttpRequest& request) {
-  TRY_ASSIGN(const FilesCall call, enter_files(context, request, 0, Access::write));
+  TRY_ASSIGN(const FilesCall call, enter_files_to_write(context, request, 0));
   TRY(check_query(request, {}));
   TRY_ASSIGN(const json::value body, parse_json(request.body));
   TRY_ASSIGN(JsonMembers members, JsonMembers::of(body, "the body"));
@@ -204,7 +204,7 @@ Result<HttpResponse> put_trash(const RestContext& context, const HttpRequest& re
 }
 
 Result<HttpResponse> restore_from_trash(const RestContext& context, const HttpRequest& request) {
-  TRY_ASSIGN(const FilesCall call, enter_files(context, request, 0, Access::write));
+  TRY_ASSIGN(const FilesCall call, enter_files_to_write(context, request, 0));
   TRY(check_query(request, {}));
   TRY_ASSIGN(const json::value body, parse_json(request.body));
   TRY_ASSIGN(JsonMembers members, JsonMembers::of(body, "the body"));
@@ -229,7 +229,7 @@ Result<HttpResponse> restore_from_trash(const RestContext& context, const HttpRe
 }
 
 Result<HttpResponse> empty_trash(const RestContext& context, const HttpRequest& request) {
-  TRY_ASSIGN(const FilesCall call, enter_files(context, request, 0, Access::write));
+  TRY_ASSIGN(const FilesCall call, enter_files_to_write(context, request, 0));
   TRY(check_query(request, {}));
   TRY_ASSIGN(const size_t hours, call.fs().empty_trash(call.caller()));
   return json_answer(json::object{{"hours", hours}});

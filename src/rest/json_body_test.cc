@@ -175,8 +175,7 @@ class HostileBodyTest : public RestFixture {
           target.replace(at, what.size(), with);
         }
       }
-      if (target.find("{key*}") == std::string::npos &&
-          target.find("{path*}") == std::string::npos) {
+      if (target.find("*}") == std::string::npos) {  // those have bytes
         asks.push_back({.method = route.method, .target = target});
       }
     }
