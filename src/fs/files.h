@@ -24,10 +24,10 @@
 #include <span>
 #include <string>
 
-#include "fs/files_session.h"
 #include "fs/file_headers.h"
 #include "fs/file_lister.h"
 #include "fs/file_system.h"
+#include "fs/files_session.h"
 #include "fs/path_walk.h"
 
 namespace trellis {

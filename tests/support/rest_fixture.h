@@ -81,9 +81,17 @@ class RestFixture : public testing::Test {
     files_ = std::make_unique<FileSystems>(*keyspaces_);
     collector_ = std::make_unique<Collector>(*keyspaces_, *gc_);
     backups_ = std::make_unique<Backups>(*keyspaces_, *collector_, BackupsOptions{});
-    context_ = std::make_unique<RestContext>(RestContext{
-        *keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *backups_, metrics_, clock_,
-        *ranges_, {}});
+    context_ = std::make_unique<RestContext>(RestContext{*keyspaces_,
+                                                         *tokens_,
+                                                         *gc_,
+                                                         *collector_,
+                                                         raw_,
+                                                         *files_,
+                                                         *backups_,
+                                                         metrics_,
+                                                         clock_,
+                                                         *ranges_,
+                                                         {}});
     auto router = Router::make(make_routes(*context_));
     ASSERT_OK(router);
     router_ = std::make_unique<Router>(std::move(*router));
