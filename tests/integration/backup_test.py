@@ -427,7 +427,7 @@ class BadInput(BackupTest):
         self.fails("damaged", "backup", "verify", "--from", self.repository)
         self.assertEqual(self.does("backup", "list", "--from", self.repository).rows,
                          [[backup, "damaged"]])
-        manifest.write_bytes(whole[:7] + b"\x02" + whole[8:])
+        manifest.write_bytes(whole[:7] + b"\x03" + whole[8:])
         for command in (("restore", backup, "--as", "x"), ("delete", backup)):
             self.fails("use a newer trellis", "backup", *command, "--from", self.repository)
         self.fails("keyspace \"x\" does not exist", "keyspace", "show", "x")
