@@ -16,7 +16,7 @@
 namespace trellis {
 namespace {
 
-constexpr BlockInterval everything{{KeyspaceId{0}, DataId{0}, 0},
+constexpr BlockInterval all_blocks{{KeyspaceId{0}, DataId{0}, 0},
                                    {KeyspaceId{keyspace_id_max + 1}, DataId{0}, 0}};
 
 class BlockWalkTest : public testing::Test {
@@ -60,7 +60,7 @@ class BlockWalkTest : public testing::Test {
 };
 
 TEST_F(BlockWalkTest, NothingIsOneUnitWithoutChunks) {
-  const BlockUnits units = cut(everything, 10);
+  const BlockUnits units = cut(all_blocks, 10);
   EXPECT_EQ(units.size(), 1u);
   EXPECT_TRUE(walk(units).empty());
 }
@@ -77,11 +77,11 @@ TEST_F(BlockWalkTest, UnitsHoldEachBlockOnceHoweverTheyLie) {
       write(block, random_.bytes(random_.below(20'000)));
     }
     for (const size_t wanted : {1, 3, 7, 50}) {
-      const BlockUnits units = cut(everything, wanted);
+      const BlockUnits units = cut(all_blocks, wanted);
       EXPECT_EQ(units.size(), std::min(wanted, model_.size()));
       EXPECT_TRUE(std::ranges::is_sorted(units.bounds));
       EXPECT_TRUE(entries_in(walk(units)) == model_);
-      EXPECT_EQ(cut(everything, wanted).bounds, units.bounds);
+      EXPECT_EQ(cut(all_blocks, wanted).bounds, units.bounds);
     }
   }
 }
@@ -98,15 +98,15 @@ TEST_F(BlockWalkTest, AScopeHoldsItsKeyspaceOnly) {
 
 TEST_F(BlockWalkTest, TheUnitsOfTheLastBackupAreKept) {
   for (uint64_t i = 0; i < 100; i++) write({KeyspaceId{5}, DataId{i}, 0}, "v");
-  const BlockUnits before = cut(everything, 8);
+  const BlockUnits before = cut(all_blocks, 8);
   for (uint64_t i = 0; i < 100; i++) write({KeyspaceId{5}, DataId{1'000 + i}, 0}, "v");
-  EXPECT_EQ(cut(everything, 12, before.bounds).bounds, before.bounds);
-  EXPECT_NE(cut(everything, 17, before.bounds).bounds, before.bounds);
-  EXPECT_EQ(cut(everything, 17, before.bounds).size(), 17u);
+  EXPECT_EQ(cut(all_blocks, 12, before.bounds).bounds, before.bounds);
+  EXPECT_NE(cut(all_blocks, 17, before.bounds).bounds, before.bounds);
+  EXPECT_EQ(cut(all_blocks, 17, before.bounds).size(), 17u);
   // Of another scope, and no keys of blocks.
   const BlockInterval other{blocks_begin(KeyspaceId{6}), blocks_end(KeyspaceId{6})};
   EXPECT_EQ(cut(other, 8, before.bounds).size(), 1u);
-  EXPECT_EQ(cut(everything, 1, {"a", "b"}).size(), 1u);
+  EXPECT_EQ(cut(all_blocks, 1, {"a", "b"}).size(), 1u);
 }
 
 // Content that did not change is in chunks that did not, though other units begin elsewhere.
@@ -114,11 +114,11 @@ TEST_F(BlockWalkTest, AChangeChangesFewChunks) {
   for (uint64_t i = 0; i < 400; i++)
     write({KeyspaceId{5}, DataId{7}, i}, random_.bytes(block_bytes_max));
   std::map<Bytes, int> digests;
-  for (const EntryChunk& chunk : walk(cut(everything, 3))) digests[chunk.facts.digest]++;
+  for (const EntryChunk& chunk : walk(cut(all_blocks, 3))) digests[chunk.facts.digest]++;
   EXPECT_GT(digests.size(), 10u);
   write({KeyspaceId{5}, DataId{7}, 200}, "changed");
   int added = 0;
-  for (const EntryChunk& chunk : walk(cut(everything, 3)))
+  for (const EntryChunk& chunk : walk(cut(all_blocks, 3)))
     added += digests.contains(chunk.facts.digest) ? 0 : 1;
   EXPECT_GE(added, 1);
   EXPECT_LE(added, 2);

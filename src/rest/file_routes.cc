@@ -389,8 +389,8 @@ class DirectoryUpload final : public BodySink {
   const Bytes path_;
 };
 
-Result<std::unique_ptr<BodySink>> open_upload(const RestContext& context,
-                                              const HttpRequest& request) {
+Result<std::unique_ptr<BodySink>> open_file_upload(const RestContext& context,
+                                                   const HttpRequest& request) {
   TRY_ASSIGN(FilesCall call, enter_files_to_write(context, request, file_captures));
   TRY(check_query(request, {"append"}));
   TRY_ASSIGN(const bool is_append, query_flag(request, "append"));
@@ -433,7 +433,9 @@ void add_file_routes(const RestContext& context, std::vector<Route>& routes) {
     upload.body = Route::Body::streamed;
     upload.body_bytes_max = file_body_bytes_max;
     upload.runs = Route::Runs::worker;
-    upload.open = [&context](const HttpRequest& request) { return open_upload(context, request); };
+    upload.open = [&context](const HttpRequest& request) {
+      return open_file_upload(context, request);
+    };
     routes.push_back(std::move(upload));
   }
 }

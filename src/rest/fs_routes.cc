@@ -131,7 +131,7 @@ Result<InodeId> directory_at(const FilesCall& call, const std::string& path) {
   return found.attributes.inode;
 }
 
-Result<HttpResponse> get_quota(const RestContext& context, const HttpRequest& request) {
+Result<HttpResponse> get_directory_quota(const RestContext& context, const HttpRequest& request) {
   TRY_ASSIGN(const FilesCall call, enter_files(context, request, 0));
   TRY(check_query(request, {"path"}));
   TRY_ASSIGN(const std::string path, required_path(request));
@@ -143,7 +143,7 @@ Result<HttpResponse> get_quota(const RestContext& context, const HttpRequest& re
       {"bytes_max", limits.bytes_max}, {"inodes_max", limits.inodes_max}, {"used", json_of(used)}});
 }
 
-Result<HttpResponse> put_quota(const RestContext& context, const HttpRequest& request) {
+Result<HttpResponse> put_directory_quota(const RestContext& context, const HttpRequest& request) {
   TRY_ASSIGN(const FilesCall call, enter_files_to_write(context, request, 0));
   TRY(check_query(request, {"path"}));
   TRY_ASSIGN(const std::string path, required_path(request));
@@ -361,8 +361,8 @@ void add_fs_routes(const RestContext& context, std::vector<Route>& routes) {
   add(get, "/v1/fs/figures", "/k/{keyspace}/v1/fs/figures", get_figures);
   add(post, "/v1/fs/copy", "/k/{keyspace}/v1/fs/copy", copy_file, small_body_bytes_max);
   add(post, "/v1/fs/rename", "/k/{keyspace}/v1/fs/rename", rename_file, small_body_bytes_max);
-  add(get, "/v1/fs/quota", "/k/{keyspace}/v1/fs/quota", get_quota);
-  add(put, "/v1/fs/quota", "/k/{keyspace}/v1/fs/quota", put_quota, small_body_bytes_max);
+  add(get, "/v1/fs/quota", "/k/{keyspace}/v1/fs/quota", get_directory_quota);
+  add(put, "/v1/fs/quota", "/k/{keyspace}/v1/fs/quota", put_directory_quota, small_body_bytes_max);
   add(get, "/v1/fs/trash", "/k/{keyspace}/v1/fs/trash", get_trash);
   add(put, "/v1/fs/trash", "/k/{keyspace}/v1/fs/trash", put_trash, small_body_bytes_max);
   add(post, "/v1/fs/trash/restore", "/k/{keyspace}/v1/fs/trash/restore", restore_from_trash,
