@@ -89,7 +89,7 @@ Bytes without_escapes(ByteView text) {
   return plain;
 }
 
-Bytes glob_prefix(ByteView pattern) {
+Bytes path_glob_prefix(ByteView pattern) {
   Bytes prefix;
   while (!pattern.empty() && glob_characters.find(pattern[0]) == ByteView::npos) {
     const PatternCharacter next = read_character(pattern);
@@ -99,7 +99,7 @@ Bytes glob_prefix(ByteView pattern) {
   return prefix;
 }
 
-bool glob_matches(ByteView pattern, ByteView name) {
+bool path_matches(ByteView pattern, ByteView name) {
   // Where to go back to: the last '*', which then takes one character more. Those before it have
   // taken as little as they can, and that is enough.
   std::optional<ByteView> pattern_behind_star;
@@ -124,7 +124,7 @@ bool glob_matches(ByteView pattern, ByteView name) {
   return pattern.find_first_not_of('*') == ByteView::npos;
 }
 
-bool glob_matches(std::span<const Bytes> patterns, std::span<const ByteView> names) {
+bool path_matches(std::span<const Bytes> patterns, std::span<const ByteView> names) {
   // As above, with names in place of characters.
   std::optional<std::span<const Bytes>> patterns_behind_star;
   std::span<const ByteView> names_behind_star;
@@ -133,7 +133,7 @@ bool glob_matches(std::span<const Bytes> patterns, std::span<const ByteView> nam
       patterns = patterns.subspan(1);
       patterns_behind_star = patterns;
       names_behind_star = names;
-    } else if (!patterns.empty() && glob_matches(patterns.front(), names.front())) {
+    } else if (!patterns.empty() && path_matches(patterns.front(), names.front())) {
       patterns = patterns.subspan(1);
       names = names.subspan(1);
     } else if (patterns_behind_star) {

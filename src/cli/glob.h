@@ -20,11 +20,11 @@ bool is_glob(ByteView text);
 // What is no glob, without its escapes.
 Bytes without_escapes(ByteView text);
 // What everything that matches begins with.
-Bytes glob_prefix(ByteView pattern);
+Bytes path_glob_prefix(ByteView pattern);
 
 // One name. Takes no more than the product of both lengths.
-bool glob_matches(ByteView pattern, ByteView name);
+bool path_matches(ByteView pattern, ByteView name);
 // Names one below the other, with "**".
-bool glob_matches(std::span<const Bytes> patterns, std::span<const ByteView> names);
+bool path_matches(std::span<const Bytes> patterns, std::span<const ByteView> names);
 
 }  // namespace trellis

@@ -8,48 +8,48 @@ namespace trellis {
 namespace {
 
 bool path_matches(const std::vector<Bytes>& patterns, const std::vector<ByteView>& names) {
-  return glob_matches(patterns, names);
+  return path_matches(patterns, names);
 }
 
 TEST(Glob, StarsAndMarks) {
-  EXPECT_TRUE(glob_matches("*", "anything"));
-  EXPECT_TRUE(glob_matches("*", ".hidden"));
-  EXPECT_TRUE(glob_matches("*.txt", ".txt"));
-  EXPECT_TRUE(glob_matches("a*b*c", "a-b-b-c"));
-  EXPECT_FALSE(glob_matches("a*b*c", "a-b-b-d"));
-  EXPECT_TRUE(glob_matches("a?c", "abc"));
-  EXPECT_FALSE(glob_matches("a?c", "ac"));
-  EXPECT_TRUE(glob_matches("stra?e", "straße"));
-  EXPECT_TRUE(glob_matches("?", "\xff"));
-  EXPECT_FALSE(glob_matches("a", ""));
-  EXPECT_TRUE(glob_matches("**", "a"));
-  EXPECT_FALSE(glob_matches("", "a"));
+  EXPECT_TRUE(path_matches("*", "anything"));
+  EXPECT_TRUE(path_matches("*", ".hidden"));
+  EXPECT_TRUE(path_matches("*.txt", ".txt"));
+  EXPECT_TRUE(path_matches("a*b*c", "a-b-b-c"));
+  EXPECT_FALSE(path_matches("a*b*c", "a-b-b-d"));
+  EXPECT_TRUE(path_matches("a?c", "abc"));
+  EXPECT_FALSE(path_matches("a?c", "ac"));
+  EXPECT_TRUE(path_matches("stra?e", "straße"));
+  EXPECT_TRUE(path_matches("?", "\xff"));
+  EXPECT_FALSE(path_matches("a", ""));
+  EXPECT_TRUE(path_matches("**", "a"));
+  EXPECT_FALSE(path_matches("", "a"));
 }
 
 TEST(Glob, Sets) {
-  EXPECT_TRUE(glob_matches("[a-c]1", "b1"));
-  EXPECT_FALSE(glob_matches("[a-c]1", "d1"));
-  EXPECT_TRUE(glob_matches("[!a-c]1", "d1"));
-  EXPECT_FALSE(glob_matches("[^a-c]1", "a1"));
-  EXPECT_TRUE(glob_matches("[]x]", "]"));
-  EXPECT_TRUE(glob_matches("[a-]", "-"));
-  EXPECT_TRUE(glob_matches("[ä-ü]", "ö"));
-  EXPECT_TRUE(glob_matches("[\\]]", "]"));
-  EXPECT_TRUE(glob_matches("[ab", "[ab")) << "nothing closes it";
-  EXPECT_FALSE(glob_matches("[ab", "a"));
+  EXPECT_TRUE(path_matches("[a-c]1", "b1"));
+  EXPECT_FALSE(path_matches("[a-c]1", "d1"));
+  EXPECT_TRUE(path_matches("[!a-c]1", "d1"));
+  EXPECT_FALSE(path_matches("[^a-c]1", "a1"));
+  EXPECT_TRUE(path_matches("[]x]", "]"));
+  EXPECT_TRUE(path_matches("[a-]", "-"));
+  EXPECT_TRUE(path_matches("[ä-ü]", "ö"));
+  EXPECT_TRUE(path_matches("[\\]]", "]"));
+  EXPECT_TRUE(path_matches("[ab", "[ab")) << "nothing closes it";
+  EXPECT_FALSE(path_matches("[ab", "a"));
 }
 
 TEST(Glob, Escapes) {
-  EXPECT_TRUE(glob_matches("\\*", "*"));
-  EXPECT_FALSE(glob_matches("\\*", "a"));
-  EXPECT_TRUE(glob_matches("a\\b*", "a\\bc")) << "a backslash in front of a letter is one";
+  EXPECT_TRUE(path_matches("\\*", "*"));
+  EXPECT_FALSE(path_matches("\\*", "a"));
+  EXPECT_TRUE(path_matches("a\\b*", "a\\bc")) << "a backslash in front of a letter is one";
   EXPECT_FALSE(is_glob("a\\*b\\?\\["));
   EXPECT_TRUE(is_glob("a\\\\*"));
   EXPECT_FALSE(is_glob("a\\b"));
   EXPECT_EQ(without_escapes("a\\*\\\\b\\c"), "a*\\b\\c");
-  EXPECT_EQ(glob_prefix("lo\\*g-*.txt"), "lo*g-");
-  EXPECT_EQ(glob_prefix("*"), "");
-  EXPECT_EQ(glob_prefix("straß?"), "straß");
+  EXPECT_EQ(path_glob_prefix("lo\\*g-*.txt"), "lo*g-");
+  EXPECT_EQ(path_glob_prefix("*"), "");
+  EXPECT_EQ(path_glob_prefix("straß?"), "straß");
 }
 
 TEST(Glob, Paths) {
@@ -65,12 +65,12 @@ TEST(Glob, Paths) {
 TEST(Glob, ManyStarsTakeNoTime) {
   Bytes pattern;
   for (int i = 0; i < 50; i++) pattern += "*a";
-  EXPECT_FALSE(glob_matches(pattern + "b", Bytes(250, 'a')));
+  EXPECT_FALSE(path_matches(pattern + "b", Bytes(250, 'a')));
   const std::vector<Bytes> stars(40, "**");
   std::vector<Bytes> patterns = stars;
   for (int i = 0; i < 40; i++) patterns.insert(patterns.end(), {"**", "a"});
   patterns.push_back("b");
-  EXPECT_FALSE(glob_matches(patterns, std::vector<ByteView>(1'000, "a")));
+  EXPECT_FALSE(path_matches(patterns, std::vector<ByteView>(1'000, "a")));
 }
 
 }  // namespace

@@ -57,14 +57,14 @@ class Expansion {
     const bool is_deep = rest.front() == "**";
     const auto look = [&](const RemoteFile& file) -> Status {
       const ByteView name = without_slash(file.path).substr(directory.size());
-      if (is_deep) return glob_matches(rest, split_path(name)) ? found(file) : Status();
-      if (!glob_matches(rest.front(), name)) return {};
+      if (is_deep) return path_matches(rest, split_path(name)) ? found(file) : Status();
+      if (!path_matches(rest.front(), name)) return {};
       if (rest.size() == 1) return found(file);
       return file.is_directory() ? expand(file.path, at + 1) : Status();
     };
     TRY(list_files(session_,
                    {.directory = directory.empty() ? "/" : directory,
-                    .prefix = is_deep ? Bytes() : glob_prefix(rest.front()),
+                    .prefix = is_deep ? Bytes() : path_glob_prefix(rest.front()),
                     .recursive = is_deep},
                    look));
     return {};

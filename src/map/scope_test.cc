@@ -68,11 +68,13 @@ TEST(Scope, ScansStayInsideAGranule) {
   EXPECT_TRUE(scope.allows_remove_range(fields, prefix_end(fields)));
 }
 
-TEST(Scope, DirectoriesAndCatalogParentsAreScanned) {
+TEST(Scope, InodesAndCatalogParentsAreScanned) {
   Scope scope = Scope::in(ks);
   scope.shared(encode(FsInodeKey{ks, InodeId{1}}));
-  EXPECT_TRUE(scans_prefix(scope, encode(FsEntryKey{ks, InodeId{1}, ""})));
-  EXPECT_FALSE(scans_prefix(scope, encode(FsEntryKey{ks, InodeId{2}, ""})));
+  EXPECT_TRUE(scans_prefix(scope, encode(FsXattrKey{ks, InodeId{1}, ""})));
+  EXPECT_FALSE(scans_prefix(scope, encode(FsXattrKey{ks, InodeId{2}, ""})));
+  // Each entry of a directory is locked by itself.
+  EXPECT_FALSE(scans_prefix(scope, encode(FsEntryKey{ks, InodeId{1}, ""})));
   const auto name = [](ByteView text) {
     return encode(CatalogLeafNameKey{ks, EntityId{7}, CatalogType::table, text});
   };
