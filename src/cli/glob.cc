@@ -99,7 +99,7 @@ Bytes path_glob_prefix(ByteView pattern) {
   return prefix;
 }
 
-bool path_matches(ByteView pattern, ByteView name) {
+bool matches_path_glob(ByteView pattern, ByteView name) {
   // Where to go back to: the last '*', which then takes one character more. Those before it have
   // taken as little as they can, and that is enough.
   std::optional<ByteView> pattern_behind_star;
@@ -124,7 +124,7 @@ bool path_matches(ByteView pattern, ByteView name) {
   return pattern.find_first_not_of('*') == ByteView::npos;
 }
 
-bool path_matches(std::span<const Bytes> patterns, std::span<const ByteView> names) {
+bool matches_path_glob(std::span<const Bytes> patterns, std::span<const ByteView> names) {
   // As above, with names in place of characters.
   std::optional<std::span<const Bytes>> patterns_behind_star;
   std::span<const ByteView> names_behind_star;
@@ -133,7 +133,7 @@ bool path_matches(std::span<const Bytes> patterns, std::span<const ByteView> nam
       patterns = patterns.subspan(1);
       patterns_behind_star = patterns;
       names_behind_star = names;
-    } else if (!patterns.empty() && path_matches(patterns.front(), names.front())) {
+    } else if (!patterns.empty() && matches_path_glob(patterns.front(), names.front())) {
       patterns = patterns.subspan(1);
       names = names.subspan(1);
     } else if (patterns_behind_star) {

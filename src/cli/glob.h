@@ -23,8 +23,8 @@ Bytes without_escapes(ByteView text);
 Bytes path_glob_prefix(ByteView pattern);
 
 // One name. Takes no more than the product of both lengths.
-bool path_matches(ByteView pattern, ByteView name);
+bool matches_path_glob(ByteView pattern, ByteView name);
 // Names one below the other, with "**".
-bool path_matches(std::span<const Bytes> patterns, std::span<const ByteView> names);
+bool matches_path_glob(std::span<const Bytes> patterns, std::span<const ByteView> names);
 
 }  // namespace trellis

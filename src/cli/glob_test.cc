@@ -8,41 +8,41 @@ namespace trellis {
 namespace {
 
 bool path_matches(const std::vector<Bytes>& patterns, const std::vector<ByteView>& names) {
-  return path_matches(patterns, names);
+  return matches_path_glob(patterns, names);
 }
 
 TEST(Glob, StarsAndMarks) {
-  EXPECT_TRUE(path_matches("*", "anything"));
-  EXPECT_TRUE(path_matches("*", ".hidden"));
-  EXPECT_TRUE(path_matches("*.txt", ".txt"));
-  EXPECT_TRUE(path_matches("a*b*c", "a-b-b-c"));
-  EXPECT_FALSE(path_matches("a*b*c", "a-b-b-d"));
-  EXPECT_TRUE(path_matches("a?c", "abc"));
-  EXPECT_FALSE(path_matches("a?c", "ac"));
-  EXPECT_TRUE(path_matches("stra?e", "straße"));
-  EXPECT_TRUE(path_matches("?", "\xff"));
-  EXPECT_FALSE(path_matches("a", ""));
-  EXPECT_TRUE(path_matches("**", "a"));
-  EXPECT_FALSE(path_matches("", "a"));
+  EXPECT_TRUE(matches_path_glob("*", "anything"));
+  EXPECT_TRUE(matches_path_glob("*", ".hidden"));
+  EXPECT_TRUE(matches_path_glob("*.txt", ".txt"));
+  EXPECT_TRUE(matches_path_glob("a*b*c", "a-b-b-c"));
+  EXPECT_FALSE(matches_path_glob("a*b*c", "a-b-b-d"));
+  EXPECT_TRUE(matches_path_glob("a?c", "abc"));
+  EXPECT_FALSE(matches_path_glob("a?c", "ac"));
+  EXPECT_TRUE(matches_path_glob("stra?e", "straße"));
+  EXPECT_TRUE(matches_path_glob("?", "\xff"));
+  EXPECT_FALSE(matches_path_glob("a", ""));
+  EXPECT_TRUE(matches_path_glob("**", "a"));
+  EXPECT_FALSE(matches_path_glob("", "a"));
 }
 
 TEST(Glob, Sets) {
-  EXPECT_TRUE(path_matches("[a-c]1", "b1"));
-  EXPECT_FALSE(path_matches("[a-c]1", "d1"));
-  EXPECT_TRUE(path_matches("[!a-c]1", "d1"));
-  EXPECT_FALSE(path_matches("[^a-c]1", "a1"));
-  EXPECT_TRUE(path_matches("[]x]", "]"));
-  EXPECT_TRUE(path_matches("[a-]", "-"));
-  EXPECT_TRUE(path_matches("[ä-ü]", "ö"));
-  EXPECT_TRUE(path_matches("[\\]]", "]"));
-  EXPECT_TRUE(path_matches("[ab", "[ab")) << "nothing closes it";
-  EXPECT_FALSE(path_matches("[ab", "a"));
+  EXPECT_TRUE(matches_path_glob("[a-c]1", "b1"));
+  EXPECT_FALSE(matches_path_glob("[a-c]1", "d1"));
+  EXPECT_TRUE(matches_path_glob("[!a-c]1", "d1"));
+  EXPECT_FALSE(matches_path_glob("[^a-c]1", "a1"));
+  EXPECT_TRUE(matches_path_glob("[]x]", "]"));
+  EXPECT_TRUE(matches_path_glob("[a-]", "-"));
+  EXPECT_TRUE(matches_path_glob("[ä-ü]", "ö"));
+  EXPECT_TRUE(matches_path_glob("[\\]]", "]"));
+  EXPECT_TRUE(matches_path_glob("[ab", "[ab")) << "nothing closes it";
+  EXPECT_FALSE(matches_path_glob("[ab", "a"));
 }
 
 TEST(Glob, Escapes) {
-  EXPECT_TRUE(path_matches("\\*", "*"));
-  EXPECT_FALSE(path_matches("\\*", "a"));
-  EXPECT_TRUE(path_matches("a\\b*", "a\\bc")) << "a backslash in front of a letter is one";
+  EXPECT_TRUE(matches_path_glob("\\*", "*"));
+  EXPECT_FALSE(matches_path_glob("\\*", "a"));
+  EXPECT_TRUE(matches_path_glob("a\\b*", "a\\bc")) << "a backslash in front of a letter is one";
   EXPECT_FALSE(is_glob("a\\*b\\?\\["));
   EXPECT_TRUE(is_glob("a\\\\*"));
   EXPECT_FALSE(is_glob("a\\b"));
@@ -65,12 +65,12 @@ TEST(Glob, Paths) {
 TEST(Glob, ManyStarsTakeNoTime) {
   Bytes pattern;
   for (int i = 0; i < 50; i++) pattern += "*a";
-  EXPECT_FALSE(path_matches(pattern + "b", Bytes(250, 'a')));
+  EXPECT_FALSE(matches_path_glob(pattern + "b", Bytes(250, 'a')));
   const std::vector<Bytes> stars(40, "**");
   std::vector<Bytes> patterns = stars;
   for (int i = 0; i < 40; i++) patterns.insert(patterns.end(), {"**", "a"});
   patterns.push_back("b");
-  EXPECT_FALSE(path_matches(patterns, std::vector<ByteView>(1'000, "a")));
+  EXPECT_FALSE(matches_path_glob(patterns, std::vector<ByteView>(1'000, "a")));
 }
 
 }  // namespace

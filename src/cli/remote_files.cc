@@ -57,8 +57,8 @@ class Expansion {
     const bool is_deep = rest.front() == "**";
     const auto look = [&](const RemoteFile& file) -> Status {
       const ByteView name = without_slash(file.path).substr(directory.size());
-      if (is_deep) return path_matches(rest, split_path(name)) ? found(file) : Status();
-      if (!path_matches(rest.front(), name)) return {};
+      if (is_deep) return matches_path_glob(rest, split_path(name)) ? found(file) : Status();
+      if (!matches_path_glob(rest.front(), name)) return {};
       if (rest.size() == 1) return found(file);
       return file.is_directory() ? expand(file.path, at + 1) : Status();
     };
