@@ -14,6 +14,7 @@
 
 #include "net/ascii.h"
 #include "rest/answers.h"
+#include "rest/entity_tags.h"
 #include "rest/json_body.h"
 #include "rest/json_text.h"
 #include "rest/request_reading.h"
@@ -33,20 +34,6 @@ constexpr unsigned opens_max = 16;
 
 std::string in_quotes(std::string_view tag) { return fmt::format("\"{}\"", tag); }
 
-// Whether a list of tags, weak ones too, names this one.
-bool names_file(std::string_view list, std::string_view tag) {
-  if (list == "*") return true;
-  while (!list.empty()) {
-    std::string_view one = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(one.size() + 1, list.size()));
-    while (one.starts_with(' ') || one.starts_with('\t')) one.remove_prefix(1);
-    while (one.ends_with(' ') || one.ends_with('\t')) one.remove_suffix(1);
-    if (one.starts_with("W/")) one.remove_prefix(2);
-    if (one.size() >= 2 && one.substr(1, one.size() - 2) == tag) return true;
-  }
-  return false;
-}
-
 // --- reading ---
 
 Error condition_failed(std::string_view header) {
@@ -60,11 +47,11 @@ Result<bool> is_known(const HttpRequest& request, const FileMetadata& file) {
   const auto if_match = request.header("If-Match");
   const auto if_none_match = request.header("If-None-Match");
   if (!if_match.empty()) {
-    if (!names_file(if_match, file.etag())) return condition_failed("If-Match");
+    if (!names_tag(if_match, in_quotes(file.etag()))) return condition_failed("If-Match");
   } else if (const auto since = parse_http_time(request.header("If-Unmodified-Since"))) {
     if (modified_s > *since / second_ns) return condition_failed("If-Unmodified-Since");
   }
-  if (!if_none_match.empty()) return names_file(if_none_match, file.etag());
+  if (!if_none_match.empty()) return names_tag(if_none_match, in_quotes(file.etag()));
   const auto since = parse_http_time(request.header("If-Modified-Since"));
   return since && modified_s <= *since / second_ns;
 }
@@ -261,12 +248,9 @@ Result<HttpResponse> get_file(const RestContext& context, const HttpRequest& req
 
 // --- writing ---
 
-Result<std::string> read_strong_tag(std::string_view header, std::string_view value) {
+Result<std::string> read_tag_or_any(std::string_view header, std::string_view value) {
   if (value == "*") return std::string(value);
-  if (value.size() > 2 && value.front() == '"' && value.find('"', 1) == value.size() - 1)
-    return std::string(value.substr(1, value.size() - 2));
-  return Error{Code::invalid, fmt::format("{} must be * or one tag in quotes", header),
-               "bad_condition"};
+  return read_tag(header, value);
 }
 
 Result<WriteOptions> read_write_options(const HttpRequest& request) {
@@ -286,10 +270,10 @@ Result<WriteOptions> read_write_options(const HttpRequest& request) {
       options.headers.user[name] = header.value;
     }
     if (is("If-Match")) {
-      TRY_ASSIGN(options.conditions.if_match, read_strong_tag("If-Match", header.value));
+      TRY_ASSIGN(options.conditions.if_match, read_tag_or_any("If-Match", header.value));
     }
     if (is("If-None-Match")) {
-      TRY_ASSIGN(options.conditions.if_none_match, read_strong_tag("If-None-Match", header.value));
+      TRY_ASSIGN(options.conditions.if_none_match, read_tag_or_any("If-None-Match", header.value));
     }
   }
   if (options.conditions.if_none_match == "*") {

@@ -6,6 +6,7 @@
 
 #include "net/ascii.h"
 #include "rest/answers.h"
+#include "rest/entity_tags.h"
 #include "rest/gate.h"
 #include "rest/raw_routes.h"
 #include "rest/request_reading.h"
@@ -16,18 +17,6 @@ namespace {
 
 constexpr std::string_view bytes_type = "application/octet-stream";
 constexpr size_t key_captures = 1;
-
-Error bad_condition(std::string message) {
-  return {Code::invalid, std::move(message), "bad_condition"};
-}
-
-// One strong tag in its quotes.
-Result<std::string> read_tag(std::string_view header, std::string_view value) {
-  if (value.size() > 2 && value.front() == '"' && value.find('"', 1) == value.size() - 1) {
-    return std::string(value.substr(1, value.size() - 2));
-  }
-  return bad_condition(fmt::format("{} must be * or one tag in quotes", header));
-}
 
 // Of a request that writes.
 Result<RawCondition> read_condition(const HttpRequest& request) {
@@ -50,20 +39,6 @@ Result<RawCondition> read_condition(const HttpRequest& request) {
   if (if_match == "*") return RawCondition::must_exist();
   TRY_ASSIGN(std::string tag, read_tag("If-Match", if_match));
   return RawCondition::must_equal(std::move(tag));
-}
-
-// Whether a list of tags, weak ones too, names this one, which is in its quotes.
-bool names_tag(std::string_view list, std::string_view tag) {
-  if (list == "*") return true;
-  while (!list.empty()) {
-    std::string_view one = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(one.size() + 1, list.size()));
-    while (one.starts_with(' ') || one.starts_with('\t')) one.remove_prefix(1);
-    while (one.ends_with(' ') || one.ends_with('\t')) one.remove_suffix(1);
-    if (one.starts_with("W/")) one.remove_prefix(2);
-    if (one == tag) return true;
-  }
-  return false;
 }
 
 Result<HttpResponse> get_key(const RestContext& context, const HttpRequest& request) {
