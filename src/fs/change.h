@@ -18,8 +18,10 @@
 // the root stays as it was planned.
 #pragma once
 
-#include <deque>
+#include <array>
+#include <list>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <vector>
 
@@ -94,18 +96,20 @@ class FsPlan {
     bool has_quota;
   };
   struct Chain {
+    InodeId directory;
     std::vector<Link> links;  // the directory first
     bool attached = false;    // it ends in the root or the trash, not in what was removed
   };
   const Scope& scope();
   Result<Chain> walk(InodeId directory);
+  const Chain* chain(InodeId directory) const;  // null: it is not charged
 
   FileSystem& fs_;
   const KeyspaceId keyspace_;
   const uint64_t tree_version_;
   Scope scope_;
   bool everything_ = false;
-  std::map<InodeId, Chain> chains_;
+  std::vector<Chain> chains_;  // a few
 };
 
 // The transaction. Inodes are changed in place, figures summed up, and both written at the end.
@@ -175,7 +179,8 @@ class FsChange {
   friend class FileSystem;
   struct Kept {
     Value old;
-    std::optional<FsInode> now;  // absent: removed, or not there
+    std::optional<FsInode> before;  // what `old` is
+    std::optional<FsInode> now;     // absent: removed, or not there
   };
   struct Counted {
     FsFigures difference;
@@ -184,6 +189,9 @@ class FsChange {
   };
   Status begin();
   Status finish();
+  Status read_inode(InodeId inode, Kept& kept);
+  // As entry() has read it.
+  Result<Record> entry_record(InodeId directory, ByteView name);
   void write_inode(InodeId inode, const Kept& kept);
   Status write_figures();
   Status check_quota(InodeId directory, const FsFigures& sum, const Counted& counted);
@@ -195,9 +203,13 @@ class FsChange {
   int64_t now_ns_ = 0;
   bool tree_changed_ = false;
   Record tree_;
-  std::map<InodeId, Kept> inodes_;
-  std::map<std::pair<InodeId, uint8_t>, Counted> counted_;
-  std::deque<Bytes> bytes_;
+  // Of what follows: most changes need no more.
+  std::array<std::byte, 4096> first_memory_;
+  std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
+  std::pmr::map<InodeId, Kept> inodes_{&memory_};
+  std::pmr::map<Bytes, Value> entries_{&memory_};  // that were read and not written yet, by key
+  std::pmr::map<std::pair<InodeId, uint8_t>, Counted> counted_{&memory_};
+  std::pmr::list<Bytes> bytes_{&memory_};
 };
 
 }  // namespace trellis

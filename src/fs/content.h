@@ -5,7 +5,7 @@
 // there. Who makes the file longer makes them zeros.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <map>
 #include <vector>
 
@@ -115,7 +115,7 @@ class Content {
   const uint64_t size_before_;
   const uint64_t blocks_before_;
   std::vector<BlockWrite> writes_;
-  std::deque<Bytes> kept_;          // what writes_ refers to
+  std::list<Bytes> kept_;           // what writes_ refers to
   std::vector<FileExtent> freed_;   // of its own data
   std::map<DataId, int64_t> uses_;  // of shared data: blocks more or fewer
 };

@@ -70,7 +70,7 @@ Status RocksdbBlockStore::read(std::span<const BlockId> blocks, std::span<Value>
     const size_t size = encoded.size() / blocks.size();
     batch.keys().push_back(to_slice(ByteView(encoded).substr(i * size, size)));
   }
-  TRY(batch.read(db_, family_, values));
+  TRY(batch.search(db_, family_, values));
   for (size_t i = 0; i < blocks.size(); i++) {
     if (Status status = unwrap(blocks[i], values[i]); !status.has_value()) {
       for (Value& value : values) value.set_absent();
