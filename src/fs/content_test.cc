@@ -341,5 +341,27 @@ TEST_P(ContentTest, RemovedFilesLeaveNothing) {
   check_all();
 }
 
+// Its blocks are there, and no commit tells of them.
+TEST_P(ContentTest, WhatACrashLeftGoesWithTheFile) {
+  const InodeId mapped = make_file(root_inode, "mapped");
+  write(mapped, 0, std::string(2 * block, 'a'));
+  const InodeId small = make_file(root_inode, "small", "inline");
+  const InodeId in_tree = make_file(make_directory(root_inode, "tree"), "small", "inline");
+  std::vector<BlockId> left;
+  for (const InodeId inode : {mapped, small, in_tree})
+    for (const uint64_t index : {uint64_t{7}, uint64_t{1} << 63 | 7}) {
+      left.push_back({id_, DataId{inode.value}, index});
+      const BlockWrite cut_off{.block = left.back(), .offset = {}, .bytes = "never finished"};
+      ASSERT_OK(memory_.blocks().write({&cut_off, 1}));
+    }
+  open_files_anew();
+  EXPECT_OK(fs_->unlink(writer, root_inode, "mapped"));
+  EXPECT_OK(fs_->unlink(writer, root_inode, "small"));
+  EXPECT_OK(fs_->remove_tree(writer, root_inode, "tree"));
+  collect_all();
+  expect_gone(left);
+  check_all();
+}
+
 }  // namespace
 }  // namespace trellis
