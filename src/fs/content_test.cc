@@ -228,28 +228,7 @@ TEST_P(ContentTest, AppendsFromManyThreadsLoseNothing) {
 TEST_P(ContentTest, FilesInManyPieces) {
   const uint64_t pieces = change_extents_max + 100;
   const InodeId file = make_file(root_inode, "f");
-  std::vector<BlockWrite> writes;
-  // As many single writes would leave it, in the order from the last to the first.
-  const auto fragment = [&](CountedView& view) -> Status {
-    const Bytes key = encode(FsInodeKey{id_, file});
-    Value stored;
-    TRY(view.get(key, stored));
-    TRY_ASSIGN(FsInode inode, decode_inode(file, stored.bytes()));
-    inode.flags = 0;
-    inode.rest = {};
-    inode.size = 2 * pieces * block;
-    inode.blocks = inode.next = pieces;
-    view.put(key, encode(inode), stored);
-    view.count_outside(static_cast<int64_t>(pieces * block));
-    for (uint64_t i = 0; i < pieces; i++) {
-      view.put(encode(FsExtentKey{id_, file, 2 * i}),
-               encode(FsExtent{inode.data, pieces - 1 - i, 1}), Value());
-      writes.push_back({{id_, inode.data, i}, {}, "x"});
-    }
-    return {};
-  };
-  ASSERT_OK(tenant_->collect(Model::fs, Scope::all_of(id_), fragment));
-  ASSERT_OK(memory_.blocks().write(writes));
+  fragment(file, pieces);
   const InodeId clone = make_file(root_inode, "clone");
   const auto copied = fs_->copy_range(writer, file, 0, clone, 0, 0);
   ASSERT_OK(copied);
