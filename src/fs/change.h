@@ -158,6 +158,10 @@ class FsChange {
 
   // Whether nobody has files open but those whom this process knows of.
   bool knows_holders() const { return latched() && !fs_.has_strangers_; }
+  // Whether blocks may be stored that the inode knows nothing of.
+  bool may_have_leftovers(InodeId inode) const {
+    return !latched() || inode.value < fs_.leftovers_below_;
+  }
   // Whether the plan has the key alone: for what may have changed since.
   bool has_planned(ByteView key) const { return plan_.scope_.allows_write(key); }
 

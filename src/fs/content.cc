@@ -33,6 +33,12 @@ Error missing_block(InodeId inode, uint64_t block) {
   return fs_error::corrupt(fmt::format("block {} of {} is lost", block, name_of(inode)));
 }
 
+Result<bool> has_blocks(BlockStore& blocks, KeyspaceId keyspace, DataId data, uint64_t first) {
+  TRY_ASSIGN(const BlockPage page,
+             blocks.list({keyspace, data, first}, {keyspace, data, UINT64_MAX}, 1));
+  return !page.blocks.empty();
+}
+
 Status check_has_content(InodeId inode, const FsInode& file) {
   if (file.type == FileType::directory) return fs_error::is_a_directory(name_of(inode));
   if (file.type != FileType::regular) return fs_error::not_a_file(name_of(inode));
@@ -214,20 +220,34 @@ Result<bool> Content::set_size(uint64_t size) {
   return cut == first;
 }
 
+// There are few behind `next`: of a write that was cut off before its commit, or of a time without
+// latches. Most files have none, and no interval is removed for nothing.
+Status Content::remove_own_blocks() {
+  BlockStore& blocks = change_.engine().blocks();
+  TRY(blocks.remove(change_.keyspace(), file_.data, 0, file_.next));
+  TRY_ASSIGN(const bool has_more, has_blocks(blocks, change_.keyspace(), file_.data, file_.next));
+  return has_more ? blocks.remove(change_.keyspace(), file_.data, file_.next, UINT64_MAX)
+                  : Status();
+}
+
 // Blocks go when no extent is stored any more that maps them. Without latches that is decided only
 // by the commit, and left to a note.
 Result<bool> Content::drop() {
-  if (is_inline()) return true;
+  if (is_inline()) {
+    if (!change_.may_have_leftovers(inode_)) return true;
+    BlockStore& blocks = change_.engine().blocks();
+    TRY_ASSIGN(const bool has_any, has_blocks(blocks, change_.keyspace(), file_.data, 0));
+    if (has_any) leave_blocks_note(file_.data, 0, UINT64_MAX, 0);
+    return true;
+  }
   TRY_ASSIGN(const uint64_t cut, map_.load(0, file_blocks_max, change_extents_max));
   const bool was_empty = file_.blocks == 0;
   release(cut, file_blocks_max);
+  freed_.clear();
   if (change_.latched()) {
-    std::erase_if(freed_, [](const FileExtent& extent) { return extent.first < unlatched_blocks; });
-    if (was_empty)
-      TRY(change_.engine().blocks().remove(change_.keyspace(), file_.data, 0, file_.next));
+    if (was_empty) TRY(remove_own_blocks());
     return was_empty;
   }
-  freed_.clear();
   if (cut == 0) leave_blocks_note(file_.data, 0, UINT64_MAX, 0);
   return cut == 0;
 }
@@ -511,7 +531,8 @@ Status FileSystem::change_content(const Caller& caller, InodeId inode, uint64_t 
     return content.finish();
   };
   Status done = change(&caller, plan, run);
-  if (!done && fresh.used != 0) discard(remove_unmapped(inode, fresh, done.error()));
+  if (!done && fresh.used != 0 && !remove_unmapped(inode, fresh, done.error()))
+    leftovers_below_ = UINT64_MAX;
   return done;
 }
 

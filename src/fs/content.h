@@ -35,6 +35,9 @@ struct FreshBlocks {
 
 Error missing_block(InodeId inode, uint64_t block);
 
+// From that one on.
+Result<bool> has_blocks(BlockStore& blocks, KeyspaceId keyspace, DataId data, uint64_t first);
+
 // Reasons: is_a_directory, not_a_file.
 Status check_has_content(InodeId inode, const FsInode& file);
 
@@ -101,6 +104,7 @@ class Content {
   Result<uint64_t> fresh_block();
   Result<Bytes> read_block(const FileExtent& where);
   ByteView keep(Bytes bytes) { return kept_.emplace_back(std::move(bytes)); }
+  Status remove_own_blocks();
   Status store();
   Status store_use(DataId data, int64_t difference);
   Status count_user(DataId data, int difference);

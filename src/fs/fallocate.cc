@@ -12,11 +12,6 @@ constexpr uint64_t allocated_blocks_max = 4'096;
 // Extents that may move at once, which they must: what is moved half is another file.
 constexpr size_t moved_extents_max = 100'000;
 
-Error too_fragmented() {
-  return {Code::too_large, "the file is in too many pieces to be moved at once: copy it",
-          "too_fragmented"};
-}
-
 }  // namespace
 
 Status Content::zero_part(uint64_t block, uint64_t from, uint64_t to) {
@@ -94,7 +89,7 @@ Status Content::collapse(uint64_t offset, uint64_t end) {
     return fs_error::invalid("what is to be cut out must end before the end of the file");
   TRY_ASSIGN(const uint64_t loaded,
              map_.load(block_of(offset), file_blocks_max, moved_extents_max));
-  if (loaded != block_of(offset)) return too_fragmented();
+  if (loaded != block_of(offset)) return fs_error::too_fragmented();
   release(block_of(offset), block_of(end));
   map_.shift(block_of(end), block_of(offset));
   file_.size -= end - offset;
@@ -111,7 +106,7 @@ Status Content::insert(uint64_t offset, uint64_t end) {
   } else {
     TRY_ASSIGN(const uint64_t loaded,
                map_.load(block_of(offset), file_blocks_max, moved_extents_max));
-    if (loaded != block_of(offset)) return too_fragmented();
+    if (loaded != block_of(offset)) return fs_error::too_fragmented();
   }
   // Space behind the end moves, too, and may not have where to go.
   const auto moved = map_.mapped(block_of(offset), file_blocks_max);

@@ -172,6 +172,24 @@ TEST_P(Fallocate, RefusesWhatLinuxRefuses) {
   EXPECT_EQ(read(file), std::string(3 * block, 'x'));
 }
 
+// What moves is moved at once or not at all.
+TEST_P(Fallocate, MovesOnlySoManyPiecesAtOnce) {
+  const InodeId file = make_file(root_inode, "f");
+  fragment(file, 100'001);
+  const FileAttributes before = stat(file);
+  EXPECT_REASON(run(file, Kind::insert, 0, block), Code::too_large, "too_fragmented");
+  EXPECT_REASON(run(file, Kind::collapse, 0, block), Code::too_large, "too_fragmented");
+  EXPECT_EQ(stat(file), before);
+  EXPECT_EQ(extents(file), 100'001u);
+  // From where fewer are behind it goes.
+  if (GetParam() == Way::latched) {
+    EXPECT_OK(run(file, Kind::insert, 200'000 * block, block));
+    EXPECT_EQ(stat(file).size, before.size + block);
+    EXPECT_OK(run(file, Kind::collapse, 199'000 * block, 4 * block));
+    EXPECT_EQ(blocks(file), 99'999u);
+  }
+}
+
 TEST_P(Fallocate, FindsDataAndHoles) {
   const auto data = [&](InodeId file, uint64_t offset) {
     return fs_->seek_data(reader, file, offset);

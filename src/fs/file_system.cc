@@ -65,7 +65,8 @@ Result<std::shared_ptr<FileSystem>> FileSystem::open(std::shared_ptr<Tenant> ten
     }));
   }
   std::shared_ptr<FileSystem> opened(new FileSystem(std::move(tenant), options));
-  if (const auto found = opened->superblock()) opened->strangers_below_ = found->ids;
+  if (const auto found = opened->superblock())
+    opened->strangers_below_ = opened->leftovers_below_ = found->ids;
   TRY(opened->look_for_strangers());
   return opened;
 }

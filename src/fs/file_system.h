@@ -366,6 +366,9 @@ class FileSystem {
   Status look_for_strangers();
   uint64_t strangers_below_ = UINT64_MAX;  // set when it is opened
   std::atomic<bool> has_strangers_{true};
+  // Of inodes below it there may be blocks that they know nothing of: of writes that a crash cut
+  // off, or that failed and could not be taken back.
+  std::atomic<uint64_t> leftovers_below_{UINT64_MAX};
 
   // As of the tree's version that was known last. It is seen before the tree is held, perhaps in
   // the middle of a move; a change that then finds another version is planned anew.

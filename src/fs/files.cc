@@ -24,8 +24,9 @@ Status check_conditions(const FileMetadata& found, const ReadConditions& conditi
 }  // namespace
 
 std::string FileMetadata::etag() const {
-  return fmt::format("{:x}-{:x}-{:x}", attributes.generation, attributes.inode.value,
-                     attributes.version);
+  // By the time, too: after a restore the versions since the backup are counted anew.
+  return fmt::format("{:x}-{:x}-{:x}-{:x}", attributes.generation, attributes.inode.value,
+                     attributes.version, attributes.changed_ns);
 }
 
 Result<FileMetadata> load_metadata(FileSystem& fs, const Caller& caller, InodeId inode) {

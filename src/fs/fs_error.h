@@ -65,6 +65,12 @@ inline Error too_many_links() {  // EMLINK
 inline Error file_too_large() {  // EFBIG
   return {Code::too_large, "a file has at most 2^63 - 1 bytes", "file_too_large"};
 }
+inline Error too_fragmented() {  // EFBIG
+  return {Code::too_large,
+          "more than 100,000 pieces of the file would move, which is not possible at once: write "
+          "its content to a new file",
+          "too_fragmented"};
+}
 inline Error into_itself() {  // EINVAL
   return {Code::invalid, "a directory cannot be moved into itself or below", "into_itself"};
 }

@@ -1,6 +1,7 @@
 // Unlinking, and removing whole trees.
 #include <utility>
 
+#include "fs/content.h"
 #include "fs/names.h"
 #include "fs/sessions.h"
 
@@ -28,8 +29,13 @@ Result<std::optional<std::pair<InodeId, Bytes>>> first_link(Map& map, KeyspaceId
 }
 
 // Whether nothing but its record is stored of it.
-bool is_one_record(const FsInode& file) {
-  return (file.flags & (fs_attributes | fs_shares)) == 0 && file.blocks == 0 && file.next == 0;
+Result<bool> is_one_record(FsChange& change, InodeId inode, const FsInode& file) {
+  if ((file.flags & (fs_attributes | fs_shares)) != 0 || file.blocks != 0 || file.next != 0)
+    return false;
+  if (file.type != FileType::regular || !change.may_have_leftovers(inode)) return true;
+  TRY_ASSIGN(const bool has_leftovers,
+             has_blocks(change.engine().blocks(), change.keyspace(), file.data, 0));
+  return !has_leftovers;
 }
 
 }  // namespace
@@ -93,16 +99,22 @@ Status remove_name(FsChange& change, const OpenFiles& open_files, InodeId direct
   file->links = 0;
   file->home = InodeId{0};  // what is written to it from now on is counted nowhere
   TRY_ASSIGN(const bool is_held, keep_for_holders(change, open_files, inode));
-  if (!is_held) leave_inode(change, inode, *file);
-  return {};
+  return is_held ? Status() : leave_inode(change, inode, *file);
 }
 
-void leave_inode(FsChange& change, InodeId inode, const FsInode& stored) {
+Status leave_inode(FsChange& change, InodeId inode, const FsInode& stored) {
   // Where others may hold it (a shared engine, sessions from before a crash), the collector looks
   // for that.
-  if (change.knows_holders() && is_one_record(stored)) return change.remove_inode(inode);
+  if (change.knows_holders()) {
+    TRY_ASSIGN(const bool is_one, is_one_record(change, inode, stored));
+    if (is_one) {
+      change.remove_inode(inode);
+      return {};
+    }
+  }
   change.view().leave_garbage(change.now_ms(), fs_note(FsNote::inode, inode.value),
                               stored.blocks * block_bytes_max);
+  return {};
 }
 
 Status FileSystem::unlink(const Caller& caller, InodeId directory, ByteView name) {
@@ -165,8 +177,7 @@ Status FileSystem::drop_directory(FsChange& change, InodeId inode, FsInode& dire
   directory.flags |= fs_removed;
   directory.changed_ns = change.now_ns();
   TRY_ASSIGN(const bool is_held, keep_for_holders(change, open_files_, inode));
-  if (!is_held) leave_inode(change, inode, directory);
-  return {};
+  return is_held ? Status() : leave_inode(change, inode, directory);
 }
 
 Status plan_tree_removal(FsPlan& plan, InodeId tree) {

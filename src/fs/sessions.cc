@@ -43,6 +43,14 @@ Result<bool> has_entries(Engine& engine, KeyspaceId keyspace, InodeId directory)
   return found;
 }
 
+Result<bool> has_locks(FsChange& change, InodeId inode) {
+  for (unsigned char kind = 0; kind < std::size(FsLockKey::locks); kind++) {
+    TRY_ASSIGN(const auto locks, change.record(encode(FsLockKey{change.keyspace(), inode, kind})));
+    if (locks.old.found()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Status check_session(CountedView& view, KeyspaceId keyspace, SessionId session, uint64_t now_ms) {
@@ -398,6 +406,11 @@ Result<FileAttributes> FileSystem::adopt(const Caller& caller, SessionId session
     file->version++;
     file->changed_ns = change.now_ns();
     TRY(change.put_entry(directory, name, {inode, file->type, file->generation}));
+    // Open files with names are known in memory, unless others share the map; locks need it.
+    if (change.latched()) {
+      TRY_ASSIGN(const bool is_locked, has_locks(change, inode));
+      if (!is_locked) change.remove(held);
+    }
     adopted = attributes_of(inode, *file);
     FsFigures counted = figures_of(*file);
     counted.entries = 1;
