@@ -135,6 +135,23 @@ TEST_P(Names, TreesAreRemovedAtOnceAndCollected) {
   EXPECT_FALSE(fs_->stat(reader, a).has_value());
 }
 
+TEST_P(Names, SeveralNamesInOneTreeAreCollected) {
+  const InodeId before = make_directory(root_inode, "before");
+  const InodeId tree = make_directory(root_inode, "tree");
+  const InodeId behind = make_directory(root_inode, "behind");
+  const std::vector<std::pair<InodeId, InodeId>> homes{{make_file(tree, "a", "123"), before},
+                                                       {make_file(tree, "b", "4567"), behind}};
+  for (const auto& [inode, elsewhere] : homes) {
+    ASSERT_OK(fs_->link(writer, inode, tree, "x" + std::to_string(inode.value)));
+    ASSERT_OK(fs_->link(writer, inode, tree, "y" + std::to_string(inode.value)));
+    ASSERT_OK(fs_->link(writer, inode, elsewhere, "kept"));
+  }
+  ASSERT_OK(fs_->remove_tree(writer, root_inode, "tree"));
+  collect_all();
+  check();
+  for (const auto& [inode, elsewhere] : homes) EXPECT_EQ(stat(inode).parent, elsewhere);
+}
+
 TEST_P(Names, QuotasAreExact) {
   const InodeId a = make_directory(root_inode, "a");
   make_file(a, "one");
