@@ -152,6 +152,35 @@ TEST_P(Names, SeveralNamesInOneTreeAreCollected) {
   for (const auto& [inode, elsewhere] : homes) EXPECT_EQ(stat(inode).parent, elsewhere);
 }
 
+// The collector hands over several notes, and each by itself again if one of them is corrupt.
+TEST_P(Names, NoteIsTakenBackOnce) {
+  make_directory(root_inode, "first");
+  ASSERT_OK(fs_->remove_tree(writer, root_inode, "first"));
+  clock_.advance_ms(1);
+  const InodeId damaged = make_directory(root_inode, "damaged");
+  make_file(damaged, "file");
+  ASSERT_OK(fs_->remove_tree(writer, root_inode, "damaged"));
+  const Bytes key = encode(FsEntryKey{id_, damaged, "file"});
+  const auto damage = [&](CountedView& view) -> Status {
+    Value old;
+    TRY(view.get(key, old));
+    view.put(key, "no entry", old);
+    return {};
+  };
+  ASSERT_OK(tenant_->collect(Model::fs, Scope::in(id_).exclusive(key), damage));
+  const std::vector<Garbage> notes = due_notes();
+  ASSERT_EQ(notes.size(), 2u);
+  const auto first = systems_->collect(*tenant_, notes);
+  ASSERT_OK(first);
+  EXPECT_EQ(*first, 1u);
+  EXPECT_CODE(systems_->collect(*tenant_, std::span(notes).subspan(1)), Code::corrupt);
+  const auto counted = stored_figures(memory_, id_);
+  const auto recounted = recount(memory_, id_);
+  ASSERT_OK(counted);
+  ASSERT_OK(recounted);
+  EXPECT_EQ(*counted, *recounted);
+}
+
 TEST_P(Names, QuotasAreExact) {
   const InodeId a = make_directory(root_inode, "a");
   make_file(a, "one");

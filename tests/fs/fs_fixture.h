@@ -70,18 +70,24 @@ class FsFixture : public TenantFixture {
     return found ? *found : FileAttributes();
   }
 
-  // All notes of the file system, as if they were due, until there are none.
+  // All notes of the file system that are due.
+  std::vector<Garbage> due_notes() {
+    std::vector<Garbage> notes;
+    const auto [begin, end] = keyspace_interval(KeyMode::txn, id_);
+    EXPECT_OK(memory_.scan({.begin = begin, .end = end}, [&](ByteView key, ByteView value) {
+      if (const auto note = decode<GarbageKey>(key); note && note->model == Model::fs)
+        if (note->due_ms <= clock_.unix_ms())
+          notes.push_back({note->due_ms, Bytes(note->target), note->model,
+                           decode_garbage_value(value).value_or(0)});
+      return Visit::go_on;
+    }));
+    return notes;
+  }
+
+  // Until there are none.
   void collect_all() {
     for (int round = 0; round < 1'000; round++) {
-      std::vector<Garbage> notes;
-      const auto [begin, end] = keyspace_interval(KeyMode::txn, id_);
-      EXPECT_OK(memory_.scan({.begin = begin, .end = end}, [&](ByteView key, ByteView value) {
-        if (const auto note = decode<GarbageKey>(key); note && note->model == Model::fs)
-          if (note->due_ms <= clock_.unix_ms())
-            notes.push_back({note->due_ms, Bytes(note->target), note->model,
-                             decode_garbage_value(value).value_or(0)});
-        return Visit::go_on;
-      }));
+      const std::vector<Garbage> notes = due_notes();
       if (notes.empty()) return;
       for (const Garbage& note : notes) EXPECT_OK(systems_->collect(*tenant_, {&note, 1}));
     }
