@@ -181,6 +181,24 @@ TEST_P(Names, NoteIsTakenBackOnce) {
   EXPECT_EQ(*counted, *recounted);
 }
 
+TEST_P(Names, LengthsOfSparseFilesAreCounted) {
+  const InodeId tree = make_directory(root_inode, "tree");
+  for (const ByteView name : {"a", "b", "c"}) {
+    const InodeId file = make_file(tree, name);
+    ASSERT_OK(fs_->set_attributes(writer, file, {.size = file_size_max}));
+    check();
+  }
+  EXPECT_OK(fs_->unlink(writer, tree, "c"));
+  EXPECT_EQ(fs_->tree_figures(reader, tree)->length, 2 * file_size_max);
+  const InodeId other = make_directory(root_inode, "other");
+  EXPECT_OK(fs_->rename(writer, root_inode, "tree", other, "tree"));
+  EXPECT_EQ(fs_->tree_figures(reader, other)->length, 2 * file_size_max);
+  EXPECT_OK(fs_->remove_tree(writer, root_inode, "other"));
+  EXPECT_EQ(fs_->figures(reader)->used.length, 0u);
+  collect_all();
+  check();
+}
+
 TEST_P(Names, QuotasAreExact) {
   const InodeId a = make_directory(root_inode, "a");
   make_file(a, "one");

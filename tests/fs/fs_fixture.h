@@ -160,20 +160,21 @@ class FsFixture : public TenantFixture {
       EXPECT_EQ(inode.type, entry.type);
       if (entry.type == FileType::directory) {
         EXPECT_EQ(inode.home, directory);
-        const FsFigures below = check_tree(entry.inode, links);
+        FsFigures below = check_tree(entry.inode, links);
         check_figures(entry.inode, below);
+        below.entries = below.directories = 0;
+        add_to(sum, below);
         sum.directories++;
-        sum.inodes += 1 + below.inodes;
-        sum.space += below.space;
-        sum.length += below.length;
+        sum.inodes++;
       } else {
         Value further;
         EXPECT_OK(memory_.get(encode(FsLinkKey{id_, entry.inode, directory, name}), further));
         if (further.found()) continue;  // counted elsewhere
         EXPECT_EQ(inode.home, directory) << quote(name);
-        sum.inodes++;
-        sum.space += static_cast<int64_t>(inode.blocks * block_bytes_max);
-        if (inode.type == FileType::regular) sum.length += static_cast<int64_t>(inode.size);
+        const bool is_regular = inode.type == FileType::regular;
+        add_to(sum, {.space = static_cast<int64_t>(inode.blocks * block_bytes_max),
+                     .length = static_cast<int64_t>(is_regular ? inode.size : 0),
+                     .inodes = 1});
       }
     }
     return sum;
