@@ -272,6 +272,9 @@ class FileSystem {
   // --- for the collector (collect.cc) ---
   Result<size_t> collect(std::span<const Garbage> notes);
 
+  // For fsck: those that were taken from a counter that was wrong may be in use.
+  void forget_ids();
+
  private:
   friend class FsChange;
   friend class FsPlan;
