@@ -321,8 +321,6 @@ class Getting {
     const Bytes directory = found.file.path == "/" ? Bytes() : found.file.path;
     TRY(list_files(session_, {.directory = found.file.path, .recursive = true},
                    [&](const RemoteFile& file) -> Status {
-                     if (!file.path.starts_with(directory))
-                       return Error{Code::corrupt, "the server sent a path of another directory"};
                      const ByteView name = without_slash(file.path).substr(directory.size());
                      if (file.is_directory()) {
                        TRY_ASSIGN(const local::path below, place_below(folder, name));

@@ -173,6 +173,9 @@ Result<bool> list_files(ClientSession& session, const ListedFiles& what,
       TRY_ASSIGN(Bytes path, bytes_of(object, "path"));
       is_there = true;
       if (path == what.directory || path == "/") continue;
+      // Whoever takes the directory off the front relies on it.
+      if (what.directory != "/" && !path.starts_with(what.directory))
+        return Error{Code::corrupt, "the server sent a path of another directory"};
       TRY(visit({path_of_type(std::move(path), text_at(object, "type")), object}));
     }
     std::optional<Bytes> next;

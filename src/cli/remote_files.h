@@ -46,7 +46,8 @@ struct ListedFiles {
   Bytes prefix = {};
   bool recursive = false;
 };
-// What is in a directory, without itself, page by page. False: there is no such directory.
+// What is in a directory, without itself, page by page: all paths begin with it. False: there is
+// no such directory.
 Result<bool> list_files(ClientSession& session, const ListedFiles& what,
                         FunctionRef<Status(const RemoteFile&)> visit);
 

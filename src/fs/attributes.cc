@@ -133,7 +133,7 @@ Result<TreeFigures> FileSystem::tree_figures(const Caller& caller, InodeId inode
   if (seen->inode.type == FileType::directory) {
     TRY_ASSIGN(figures, see_figures(inode));
   }
-  return TreeFigures{not_negative(figures.space), not_negative(figures.length),
+  return TreeFigures{not_negative(figures.space), static_cast<uint64_t>(figures.length),
                      not_negative(figures.inodes)};
 }
 

@@ -20,15 +20,6 @@ uint8_t slot_of_this_thread() {
   return slot;
 }
 
-void add_to(FsFigures& sum, const FsFigures& difference) {
-  sum.space += difference.space;
-  sum.length += difference.length;
-  sum.inodes += difference.inodes;
-  sum.entries += difference.entries;
-  sum.directories += difference.directories;
-  sum.changed_ns = std::max(sum.changed_ns, difference.changed_ns);
-}
-
 Result<FsFigures> decode_figures(InodeId directory, const Value& stored) {
   if (!stored.found()) return FsFigures();
   auto figures = decode<FsFigures>(stored.bytes());
@@ -39,6 +30,18 @@ Result<FsFigures> decode_figures(InodeId directory, const Value& stored) {
 }
 
 }  // namespace
+
+void add_to(FsFigures& sum, const FsFigures& difference) {
+  const auto add = [](int64_t& to, int64_t more) {
+    to = static_cast<int64_t>(static_cast<uint64_t>(to) + static_cast<uint64_t>(more));
+  };
+  add(sum.space, difference.space);
+  add(sum.length, difference.length);
+  add(sum.inodes, difference.inodes);
+  add(sum.entries, difference.entries);
+  add(sum.directories, difference.directories);
+  sum.changed_ns = std::max(sum.changed_ns, difference.changed_ns);
+}
 
 Result<FsInode> decode_inode(InodeId inode, ByteView bytes) {
   auto decoded = decode<FsInode>(bytes);

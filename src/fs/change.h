@@ -58,6 +58,8 @@ Result<std::optional<SeenInode>> see_inode(Engine& engine, KeyspaceId keyspace, 
 Result<std::optional<FsEntry>> see_entry(Engine& engine, KeyspaceId keyspace, InodeId directory,
                                          ByteView name);
 Result<FsInode> decode_inode(InodeId inode, ByteView bytes);
+// Lengths wrap, as a few sparse files are enough for more than 2^63.
+void add_to(FsFigures& sum, const FsFigures& difference);
 // Of all slots.
 Result<FsFigures> sum_figures(InodeId directory, std::span<const Value> slots);
 

@@ -103,6 +103,11 @@ Result<uint64_t> FileSystem::take_id() {
   return next_id_++;
 }
 
+void FileSystem::forget_ids() {
+  const std::lock_guard lock(ids_mutex_);
+  next_id_ = ids_end_;
+}
+
 uint64_t FileSystem::known_tree_version() {
   const std::shared_lock lock(places_mutex_);
   return places_version_;

@@ -106,7 +106,7 @@ struct DirectoryPage {
 // What is below a directory, it not included; of another file its own.
 struct TreeFigures {
   uint64_t space = 0;
-  uint64_t length = 0;
+  uint64_t length = 0;  // modulo 2^64: sparse files may have more
   uint64_t inodes = 0;
 };
 
@@ -271,6 +271,9 @@ class FileSystem {
 
   // --- for the collector (collect.cc) ---
   Result<size_t> collect(std::span<const Garbage> notes);
+
+  // For fsck: those that were taken from a counter that was wrong may be in use.
+  void forget_ids();
 
  private:
   friend class FsChange;

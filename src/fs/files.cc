@@ -118,8 +118,9 @@ Status Files::remove_entry(const Caller& caller, InodeId directory, ByteView nam
   const bool is_empty_one = entry.type == FileType::directory && !with_all;
   Status removed = is_empty_one ? fs().remove_directory(caller, directory, name)
                                 : fs().move_to_trash(caller, directory, name);
-  // What is full has no room for the trash, and must be made room in.
-  if (!removed &&
+  // What is full has no room for the trash, and must be made room in. Who asks too often is not
+  // full, and an empty directory needs no room.
+  if (!removed && !is_empty_one && removed.error().reason != "rate_exceeded" &&
       (removed.error().code == Code::exhausted || removed.error().code == Code::no_space))
     removed = fs().remove_tree(caller, directory, name);
   if (!removed && removed.error().code == Code::not_found) return {};

@@ -396,6 +396,24 @@ TEST_P(FilesTest, what_is_removed_is_in_the_trash) {
   EXPECT_EQ(in_trash(), (Paths{"dir", "other"}));
 }
 
+// Who asks too often may ask again at the next moment: nothing goes that would have stayed.
+TEST_P(FilesTest, a_rate_takes_nothing_away) {
+  write("dir/file", "content");
+  ASSERT_OK(keyspaces_->set_quota("files", {.operations_per_second = 10}, root));
+  {
+    const std::jthread time([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) clock_.pause_us(1);
+    });
+    for (unsigned rate_exceeded = 0; rate_exceeded < 10'000;) {
+      const Status removed = files_->remove(writer, "dir/");
+      ASSERT_FALSE(removed) << "after " << rate_exceeded;
+      rate_exceeded += removed.error().reason == "rate_exceeded" ? 1 : 0;
+    }
+  }
+  ASSERT_OK(keyspaces_->set_quota("files", {.operations_per_second = 0}, root));
+  EXPECT_EQ(read("dir/file"), "content");
+}
+
 TEST_P(FilesTest, paths_are_as_long_as_they_may_be) {
   Bytes path = Bytes(255, '\xfe') + "/";
   while (path.size() + 128 < file_path_bytes_max) path += Bytes(127, '\xfe') + "/";

@@ -106,6 +106,9 @@ void Fsck::tell(const FsckLook& look, bool repaired) {
     found_in_round_++;
     report_.found[static_cast<size_t>(finding.kind)]++;
     report_.repaired[static_cast<size_t>(finding.kind)] += finding.repaired ? 1 : 0;
+    const bool is_of_ids =
+        finding.kind == FsckKind::superblock_lost || finding.kind == FsckKind::id_over_counter;
+    if (finding.repaired && is_of_ids) fs_.forget_ids();
     found_(finding);
   }
 }

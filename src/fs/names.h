@@ -24,7 +24,7 @@ inline FsFigures figures_of(const FsInode& file) {
 }
 inline FsFigures negative(const FsFigures& figures) {
   return {.space = -figures.space,
-          .length = -figures.length,
+          .length = static_cast<int64_t>(-static_cast<uint64_t>(figures.length)),
           .inodes = -figures.inodes,
           .entries = -figures.entries,
           .directories = -figures.directories};

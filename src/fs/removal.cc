@@ -8,22 +8,22 @@
 namespace trellis {
 namespace {
 
-// The first further name of an inode; absent: there is none.
+// The first further name of an inode, in that directory or one behind it; absent: there is none.
 template <class Map>
 Result<std::optional<std::pair<InodeId, Bytes>>> first_link(Map& map, KeyspaceId keyspace,
-                                                            InodeId inode) {
-  Bytes prefix = encode(FsInodeKey{keyspace, inode});
-  prefix += 'P';
+                                                            InodeId inode,
+                                                            InodeId from = InodeId{0}) {
+  const Bytes begin = encode(FsLinkKey{keyspace, inode, from, {}});
+  const Bytes end = prefix_end(ByteView(begin).substr(0, begin.size() - 8));
   std::optional<std::pair<InodeId, Bytes>> first;
   Status decoded;
-  TRY(map.scan({.begin = prefix, .end = prefix_end(prefix), .entries_max = 1},
-               [&](ByteView key, ByteView) {
-                 if (const auto link = decode<FsLinkKey>(key))
-                   first.emplace(link->parent, Bytes(link->name));
-                 else
-                   decoded = fs_error::corrupt("a link of inode " + std::to_string(inode.value));
-                 return Visit::stop;
-               }));
+  TRY(map.scan({.begin = begin, .end = end, .entries_max = 1}, [&](ByteView key, ByteView) {
+    if (const auto link = decode<FsLinkKey>(key))
+      first.emplace(link->parent, Bytes(link->name));
+    else
+      decoded = fs_error::corrupt("a link of inode " + std::to_string(inode.value));
+    return Visit::stop;
+  }));
   TRY(decoded);
   return first;
 }
@@ -59,7 +59,13 @@ Status plan_name_removal(FsPlan& plan, const OpenFiles& open_files, InodeId dire
   TRY(plan.engine().get(encode(FsLinkKey{plan.keyspace(), inode, directory, name}), further));
   if (further.found()) return {};
   TRY_ASSIGN(const auto next, first_link(plan.engine(), plan.keyspace(), inode));
-  return next ? plan.charge(next->first) : plan_outdated();
+  if (!next) return plan_outdated();
+  TRY(plan.charge(next->first));
+  if (next->first != directory) return {};
+  // All names in the directory may go at once.
+  TRY_ASSIGN(const auto elsewhere,
+             first_link(plan.engine(), plan.keyspace(), inode, InodeId{directory.value + 1}));
+  return elsewhere ? plan.charge(elsewhere->first) : Status();
 }
 
 namespace {

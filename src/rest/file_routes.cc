@@ -253,6 +253,15 @@ Result<std::string> read_tag_or_any(std::string_view header, std::string_view va
   return read_tag(header, value);
 }
 
+// A condition that would not be looked at must not be taken for one that holds.
+Status refuse_conditions(const HttpRequest& request,
+                         std::initializer_list<std::string_view> headers) {
+  for (const std::string_view name : headers)
+    if (!request.header(name).empty())
+      return bad_condition(fmt::format("{} is not understood here", name));
+  return {};
+}
+
 Result<WriteOptions> read_write_options(const HttpRequest& request) {
   WriteOptions options;
   for (const HttpHeaderView& header : request.headers) {
@@ -332,7 +341,6 @@ class FileAppend final : public BodySink {
   Status write(ByteView piece) override {
     TRY(check_still_valid(context_, authorization_));
     TRY_ASSIGN(written_, call_.files->append(call_.caller(), path_, piece, options_));
-    options_.conditions = {};
     return {};
   }
 
@@ -347,7 +355,7 @@ class FileAppend final : public BodySink {
   const FilesCall call_;
   const std::string authorization_;
   const Bytes path_;
-  WriteOptions options_;
+  const WriteOptions options_;
   std::optional<FileMetadata> written_;
 };
 
@@ -379,8 +387,10 @@ Result<std::unique_ptr<BodySink>> open_file_upload(const RestContext& context,
   TRY(check_query(request, {"append"}));
   TRY_ASSIGN(const bool is_append, query_flag(request, "append"));
   const std::string& path = request.captures.back();
-  if (path.empty() || path.ends_with('/'))
-    return std::make_unique<DirectoryUpload>(std::move(call), path);
+  const bool is_directory = path.empty() || path.ends_with('/');
+  TRY(refuse_conditions(request, {"If-Unmodified-Since"}));
+  if (is_append || is_directory) TRY(refuse_conditions(request, {"If-Match", "If-None-Match"}));
+  if (is_directory) return std::make_unique<DirectoryUpload>(std::move(call), path);
   TRY_ASSIGN(WriteOptions options, read_write_options(request));
   std::string authorization(request.header("Authorization"));
   if (is_append)
@@ -395,6 +405,7 @@ Result<HttpResponse> delete_file(const RestContext& context, const HttpRequest& 
   TRY_ASSIGN(const FilesCall call, enter_files_to_write(context, request, file_captures));
   TRY(check_query(request, {"recursive"}));
   TRY_ASSIGN(const bool recursive, query_flag(request, "recursive"));
+  TRY(refuse_conditions(request, {"If-Match", "If-None-Match", "If-Unmodified-Since"}));
   const std::string& path = request.captures.back();
   if (recursive)
     TRY(call.files->remove_all(call.caller(), path));

@@ -40,8 +40,11 @@ Result<HttpResponse> get_stat(const RestContext& context, const HttpRequest& req
   TRY(check_query(request, {"path", "follow"}));
   TRY_ASSIGN(const std::string path, required_path(request));
   TRY_ASSIGN(const auto follow, query_text(request, "follow"));
-  TRY_ASSIGN(const FileMetadata found,
-             call.files->stat(call.caller(), path, {.follow = follow.value_or("true") == "true"}));
+  StatOptions options;
+  if (follow) {
+    TRY_ASSIGN(options.follow, query_flag(request, "follow"));
+  }
+  TRY_ASSIGN(const FileMetadata found, call.files->stat(call.caller(), path, options));
   json::object object;
   add_text_or_base64(object, "path", path);
   for (const auto& member : json_of(found)) object[member.key()] = member.value();

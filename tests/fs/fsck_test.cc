@@ -257,5 +257,34 @@ TEST_P(Fsck, FindsNothingWhileFilesChange) {
   check();
 }
 
+TEST_P(Fsck, IdsOfAWrongCounterAreNotGivenOutAfterItsRepair) {
+  for (const ByteView name : {"a", "b", "c"}) make_file(root_inode, name, name);
+  open_files_anew();  // takes further ids
+  make_file(root_inode, "d", "d");
+  const Bytes key = encode(FsSuperblockKey{id_});
+  const auto set_back = [&](CountedView& view) -> Status {
+    Value stored;
+    TRY(view.get(key, stored));
+    TRY_ASSIGN(FsSuperblock superblock, decode<FsSuperblock>(stored.bytes()));
+    superblock.ids = first_free_id;
+    view.put(key, encode(superblock), stored);
+    return {};
+  };
+  ASSERT_OK(tenant_->collect(Model::fs, Scope::in(id_).exclusive(key), set_back));
+  open_files_anew();
+  const auto session = fs_->begin_session(writer, "takes ids");
+  ASSERT_OK(session);
+  EXPECT_EQ(run({.repair = true}).count(FsckKind::id_over_counter), 1u);
+  make_file(root_inode, "new", "new");
+  for (const ByteView name : {"a", "b", "c", "d", "new"}) {
+    const auto found = fs_->lookup(reader, root_inode, name);
+    ASSERT_OK(found);
+    Bytes content(name.size(), '\0');
+    ASSERT_OK(fs_->read(reader, found->inode, 0, content));
+    EXPECT_EQ(content, name);
+  }
+  EXPECT_OK(fs_->end_session(writer, *session));
+}
+
 }  // namespace
 }  // namespace trellis

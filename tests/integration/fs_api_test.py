@@ -162,6 +162,24 @@ class Content(FilesTest):
         self.refused(self.api.put(self.at("f"), b"4", If_Match=tag), 412, "condition_failed")
         self.assertEqual(self.content("f"), b"3")
 
+    def test_conditions_that_nobody_looks_at_are_refused(self):
+        tag = self.store("f", b"1").headers["ETag"]
+        self.assertEqual(self.api.put(self.at("d/")).status, 200)
+        time = email.utils.formatdate(usegmt=True)
+        for method, target in (("DELETE", "f"), ("DELETE", "d/"), ("PUT", "f?append=true"),
+                               ("PUT", "d/")):
+            for headers in ({"If-Match": tag}, {"If-Match": '"other"'}, {"If-None-Match": "*"},
+                            {"If-Unmodified-Since": time}):
+                with self.subTest(method=method, target=target, headers=headers):
+                    path, _, query = target.partition("?")
+                    answer = self.api.call(method, self.at(path) + (query and "?" + query), b"",
+                                           headers)
+                    self.refused(answer, 400, "bad_condition")
+        self.refused(self.api.put(self.at("f"), b"2", If_Unmodified_Since=time), 400,
+                     "bad_condition")
+        self.assertEqual(self.content("f"), b"1")
+        self.assertEqual(self.api.get(self.fs("stat?path=f&follow=maybe")).status, 400)
+
     def test_append(self):
         append = self.at("log") + "?append=true"
         self.assertEqual(self.api.put(append, b"one ").json["size"], 4)

@@ -240,6 +240,21 @@ class Trees(FilesTest):
                 self.assertFalse(outside.exists())
                 self.assertEqual(self.tree(self.folder / "in"), {})
 
+    def test_a_listing_of_another_directory_is_refused(self):
+        stat = http_answer(200, json.dumps({"type": "directory", "path": "long/name"}))
+        listing = http_answer(200, json.dumps({"entries": [{"path": "x", "type": "file"}]}))
+        for answers, arguments in (((stat, listing), ("ls", "long/name")),
+                                   ((listing,), ("ls", "long/name/*")),
+                                   ((listing,), ("ls", "long/name/**")),
+                                   ((stat, listing), ("get", "-r", "long/name", self.folder)),
+                                   ((http_answer(404, '{"code":"no_entry"}'), stat,
+                                     http_answer(200, "{}"), listing),
+                                    ("cp", "-r", "long/name", "to"))):
+            with self.subTest(arguments=arguments), ScriptedServer(*answers) as server:
+                done = self.run_trellis("fs", *arguments, "--server", server.url)
+                self.assertEqual(done.code, 1, done)
+                self.assertIn("another directory", done.err)
+
     def test_a_link_in_the_way_is_replaced(self):
         self.store("f", content=b"new")
         victim = self.folder / "victim"
