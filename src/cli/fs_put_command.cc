@@ -197,7 +197,8 @@ void add_fs_put_command(CLI::App& fs, ClientCommands& commands) {
   CLI::Option* append =
       put->add_flag("--append", arguments->append, "Behind what is in the file already");
   CLI::Option* absent = put->add_flag("--if-absent", arguments->if_absent,
-                                      "Only if there is no such file; else exit code 1");
+                                      "Only if there is no such file; else exit code 1")
+                            ->excludes(append);
   add_text(*put, "--if-tag", arguments->tag, "TAG",
            "Only if the file still has that tag, which `fs stat` prints as etag")
       ->check(check_tag)

@@ -253,6 +253,14 @@ Result<std::string> read_tag_or_any(std::string_view header, std::string_view va
   return read_tag(header, value);
 }
 
+// A condition that is not looked at would be taken for one that holds.
+Status check_no_condition(const HttpRequest& request, std::string_view what) {
+  for (const std::string_view name : {"If-Match", "If-None-Match", "If-Unmodified-Since"})
+    if (!request.header(name).empty())
+      return bad_condition(fmt::format("{} does not take {}", what, name));
+  return {};
+}
+
 Result<WriteOptions> read_write_options(const HttpRequest& request) {
   WriteOptions options;
   for (const HttpHeaderView& header : request.headers) {
@@ -275,6 +283,7 @@ Result<WriteOptions> read_write_options(const HttpRequest& request) {
     if (is("If-None-Match")) {
       TRY_ASSIGN(options.conditions.if_none_match, read_tag_or_any("If-None-Match", header.value));
     }
+    if (is("If-Unmodified-Since")) return bad_condition("PUT does not take If-Unmodified-Since");
   }
   if (options.conditions.if_none_match == "*") {
     options.conditions.if_none_match.clear();
@@ -332,7 +341,6 @@ class FileAppend final : public BodySink {
   Status write(ByteView piece) override {
     TRY(check_still_valid(context_, authorization_));
     TRY_ASSIGN(written_, call_.files->append(call_.caller(), path_, piece, options_));
-    options_.conditions = {};
     return {};
   }
 
@@ -347,7 +355,7 @@ class FileAppend final : public BodySink {
   const FilesCall call_;
   const std::string authorization_;
   const Bytes path_;
-  WriteOptions options_;
+  const WriteOptions options_;
   std::optional<FileMetadata> written_;
 };
 
@@ -379,8 +387,11 @@ Result<std::unique_ptr<BodySink>> open_file_upload(const RestContext& context,
   TRY(check_query(request, {"append"}));
   TRY_ASSIGN(const bool is_append, query_flag(request, "append"));
   const std::string& path = request.captures.back();
-  if (path.empty() || path.ends_with('/'))
+  if (path.empty() || path.ends_with('/')) {
+    TRY(check_no_condition(request, "making a directory"));
     return std::make_unique<DirectoryUpload>(std::move(call), path);
+  }
+  if (is_append) TRY(check_no_condition(request, "append=true"));
   TRY_ASSIGN(WriteOptions options, read_write_options(request));
   std::string authorization(request.header("Authorization"));
   if (is_append)
@@ -395,6 +406,7 @@ Result<HttpResponse> delete_file(const RestContext& context, const HttpRequest& 
   TRY_ASSIGN(const FilesCall call, enter_files_to_write(context, request, file_captures));
   TRY(check_query(request, {"recursive"}));
   TRY_ASSIGN(const bool recursive, query_flag(request, "recursive"));
+  TRY(check_no_condition(request, "DELETE"));
   const std::string& path = request.captures.back();
   if (recursive)
     TRY(call.files->remove_all(call.caller(), path));

@@ -162,6 +162,23 @@ class Content(FilesTest):
         self.refused(self.api.put(self.at("f"), b"4", If_Match=tag), 412, "condition_failed")
         self.assertEqual(self.content("f"), b"3")
 
+    def test_conditions_that_are_not_taken(self):
+        """One that is not looked at would be taken for one that holds."""
+        tag = self.store("f", b"1").headers["ETag"]
+        old = "Mon, 16 Nov 2020 09:00:00 GMT"
+        conditions = ({"If_Match": tag}, {"If_Match": '"x"'}, {"If_None_Match": "*"},
+                      {"If_Unmodified_Since": old})
+        for condition in conditions:
+            with self.subTest(condition=condition):
+                for refused in (self.api.delete(self.at("f"), **condition),
+                                self.api.put(self.at("f") + "?append=true", b"2", **condition),
+                                self.api.put(self.at("new/"), b"", **condition)):
+                    self.refused(refused, 400, "bad_condition")
+        self.refused(self.api.put(self.at("f"), b"2", If_Unmodified_Since=old), 400,
+                     "bad_condition")
+        self.assertEqual(self.content("f"), b"1")
+        self.assertEqual(self.api.call("HEAD", self.at("new/")).status, 404)
+
     def test_append(self):
         append = self.at("log") + "?append=true"
         self.assertEqual(self.api.put(append, b"one ").json["size"], 4)

@@ -100,6 +100,7 @@ class Content(FilesTest):
         self.assertEqual(self.fs("cat", "big").out, "short")
         self.fs("put", "-", "big", "--append", stdin=b"er")
         self.assertEqual(self.fs("cat", "big").out, "shorter")
+        self.wrong("excludes", "put", source, "big", "--append", "--if-absent")
         self.wrong("a tag has no", "put", source, "big", "--if-tag", "a\r\nHost: x")
         self.assertEqual(set(os.listdir(self.folder)), {"source", "copy"})
 
