@@ -68,18 +68,18 @@ class Uploader {
   // A folder with all that is in it, to a directory.
   Status put_folder(const local::path& folder, const Bytes& target) {
     std::error_code failed;
-    bool is_empty = true;
+    const uint64_t made_before = made_;
     local::directory_iterator at(folder, failed);
     if (failed) return transfer_.take(folder.native(), local_error(folder, failed));
     for (; at != local::directory_iterator(); at.increment(failed)) {
-      is_empty = false;
       TRY(put_entry(*at, path_below(target, at->path().filename().native())));
       if (failed) break;
     }
     if (failed) return transfer_.take(folder.native(), local_error(folder, failed));
-    if (!is_empty) return {};
+    if (made_ > made_before) return {};  // with what is in it
     TRY(session_.api.call(
         {.method = HttpMethod::put, .target = file_target(session_, target + "/")}));
+    made_++;
     return {};
   }
 
@@ -110,6 +110,7 @@ class Uploader {
 
   Status send(const ApiCall& call, ByteView target) {
     TRY_ASSIGN(ApiAnswer answer, session_.api.ask(call));
+    made_++;
     if (!session_.json) return {};
     add_bytes(answer.object, "path", target);
     return print_json(session_, answer.object);
@@ -118,6 +119,7 @@ class Uploader {
   ClientSession& session_;
   const FsPutArguments& arguments_;
   Transfer& transfer_;
+  uint64_t made_ = 0;  // files, and directories that have none
 };
 
 // How much there is to be sent, as far as it can be known.
