@@ -289,6 +289,7 @@ class Getting {
       return get_one(found.file, found.name);
     });
   }
+  void expect(uint64_t bytes) { transfer_.expect(bytes); }
   Status finish() { return target_ == "-" ? Status() : transfer_.finish(); }
 
  private:
@@ -297,7 +298,6 @@ class Getting {
       transfer_.skip(file.path, file.type() == "symlink" ? "a symbolic link" : "no regular file");
       return {};
     }
-    if (session_.err_is_terminal) transfer_.expect(file.size());
     if (!into_folder_) return transfer_.take(file.path, downloader_.get_file(file, target_));
     return transfer_.take(file.path, get_below(file, target_, name));
   }
@@ -334,7 +334,6 @@ class Getting {
                                                                           : "no regular file");
                        return {};
                      }
-                     if (session_.err_is_terminal) transfer_.expect(file.size());
                      return transfer_.take(file.path, get_below(file, folder, name));
                    }));
     return {};
@@ -357,6 +356,8 @@ Status get_files(ClientSession& session, const GetArguments& arguments) {
   }
   if (target.empty()) return wrong_use("TARGET must not be empty");
   Getting getting(session, arguments, std::move(target), sources.size() > 1);
+  if (session.err_is_terminal)
+    if (const auto bytes = bytes_in(session, sources)) getting.expect(*bytes);
   for (const std::string& source : sources) TRY(getting.get(source));
   return getting.finish();
 }

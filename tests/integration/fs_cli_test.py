@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import unittest
@@ -139,6 +140,20 @@ class Content(FilesTest):
         code, shown = self.on_terminal("fs", "get", "f", self.folder / "copy")
         self.assertEqual(code, 0, shown)
         self.assertRegex(shown, r"\[[#.]{30}\] \d+%")
+
+    def test_a_bar_is_of_all_that_comes(self):
+        self.store("d/a", content=b"")
+        self.store("d/b/c", content=bytes(3 * MIB))
+        for command in (["get", "-r", "d", self.folder], ["get", "d/a", "d/b/c", self.folder],
+                        ["cp", "-r", "d", "e/"]):
+            with self.subTest(command=command):
+                code, shown = self.on_terminal("fs", *command)
+                self.assertEqual(code, 0, shown)
+                # The first line is shown at the first file.
+                self.assertEqual(re.search(r"\] (\d+)%", shown).group(1), "0", shown)
+        code, shown = self.on_terminal("fs", "get", "d/**/*", self.folder)
+        self.assertEqual(code, 0, shown)
+        self.assertNotIn("%", shown)
 
 
 class Trees(FilesTest):
