@@ -283,6 +283,8 @@ class Names(FilesTest):
                                               "c.bin"])
         self.assertEqual(self.names("logs/"), self.names("logs"))
         self.assertEqual(self.names("top.txt"), ["top.txt"])
+        self.assertEqual(self.names("logs/2025", "logs/2026"),
+                         ["logs/2025/x.txt", "logs/2026/deep/", "logs/2026/x.txt"])
         self.assertEqual(self.names("-R", "logs/2026"),
                          ["logs/2026/deep/", "logs/2026/deep/y.txt", "logs/2026/x.txt"])
         rows = self.fs("ls", "-l", "--bytes", "logs").rows
