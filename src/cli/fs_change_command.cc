@@ -105,8 +105,8 @@ void add_rm(CLI::App& fs, ClientCommands& commands) {
                "Directories with all that is in them, at once");
   rm->add_flag("--everything", arguments->everything, "With -r: / too");
   rm->footer(std::string(fs_glob_help) +
-             "What is removed goes to the trash if there is one: see `trellis fs trash`. Without "
-             "-r a glob is about files.\n"
+             "What is removed stays in the trash for a day unless `trellis fs trash keep` says "
+             "otherwise. Without -r a glob is about files.\n"
              "Examples:\n"
              "  trellis fs rm old.txt 'logs/*.tmp'\n"
              "  trellis fs rm -r build/");
