@@ -274,23 +274,27 @@ class Getting {
       : session_(session),
         arguments_(arguments),
         target_(std::move(target)),
-        transfer_(session, "got", has_several || arguments.recursive),
+        goes_on_(has_several || arguments.recursive),
+        transfer_(session, "got", goes_on_),
         downloader_(session, transfer_) {
     std::error_code failed;
     into_folder_ = has_several || target_.ends_with('/') || local::is_directory(target_, failed);
   }
 
   Status get(const std::string& argument) {
-    return each_file(session_, argument, [&](const FoundFile& found) -> Status {
+    const Status got = each_file(session_, argument, [&](const FoundFile& found) -> Status {
       if (found.by_glob) into_folder_ = true;
       if (found.file.is_directory()) return get_directory(found);
       if (target_ == "-")
         return transfer_.take(found.file.path, downloader_.get_to_output(found.file));
       return get_one(found.file, found.name);
     });
+    const bool is_missing =
+        !got && got.error().code == Code::not_found && got.error().reason.empty();
+    return is_missing && goes_on_ ? transfer_.take(argument, got) : got;
   }
   void expect(uint64_t bytes) { transfer_.expect(bytes); }
-  Status finish() { return target_ == "-" ? Status() : transfer_.finish(); }
+  Status finish() { return target_ == "-" ? transfer_.outcome() : transfer_.finish(); }
 
  private:
   Status get_one(const RemoteFile& file, ByteView name) {
@@ -342,6 +346,7 @@ class Getting {
   ClientSession& session_;
   const GetArguments& arguments_;
   const std::string target_;
+  const bool goes_on_;  // with the other sources
   bool into_folder_ = false;
   Transfer transfer_;
   Downloader downloader_;

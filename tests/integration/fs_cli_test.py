@@ -230,8 +230,15 @@ class Trees(FilesTest):
         self.assertRegex(done.out, r"^5 files put, \d B\n$")
         self.assertIn("tree/a: ", done.err)
         self.assertIn("2 files could not be put", done.err)
-        self.assertIn("none: No such file", done.err)
+        self.assertIn(f"trellis: {self.source}/none: No such file", done.err)
         self.refused("No such file", "put", self.folder / "none", "x")
+        done = self.run_trellis("fs", "get", "none", "t/tree/[x]", "no*", "t/tree/d/b", self.folder)
+        self.assertEqual((done.code, done.out), (1, "1 file got, 2 B\n"))
+        self.assertIn("none: there is no none", done.err)
+        self.assertIn("3 files could not be got", done.err)
+        self.assertEqual((self.folder / "b").read_bytes(), b"22")
+        done = self.run_trellis("fs", "get", "none", "t/tree/d/b", "-")
+        self.assertEqual((done.code, done.out), (1, "22"))
 
     def test_several_sources(self):
         self.fs("put", self.source / "a", self.source / "d/b", "new/")
