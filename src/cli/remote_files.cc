@@ -200,6 +200,21 @@ Status each_file(ClientSession& session, const std::string& argument,
   return visit({.file = *std::move(file), .name = std::move(name)});
 }
 
+std::optional<uint64_t> bytes_in(ClientSession& session,
+                                 const std::vector<std::string>& arguments) {
+  uint64_t sum = 0;
+  for (const std::string& argument : arguments) {
+    if (is_glob(argument)) return std::nullopt;
+    const auto path = parse_remote_path(without_escapes(argument));
+    if (!path) return std::nullopt;
+    const auto below =
+        session.api.ask({.target = fs_target(session, "/du?path=" + percent_encode(*path))});
+    if (!below) return std::nullopt;
+    sum += number_at(below->object, "length").value_or(0);
+  }
+  return sum;
+}
+
 void PathArguments::add(CLI::App& command, const std::string& name, const std::string& help,
                         Need need) {
   // CLI11 takes "[a,b]" for two wherever it takes as many as come, and not where it waits for more

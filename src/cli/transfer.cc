@@ -70,6 +70,12 @@ void Transfer::skip(std::string_view path, std::string_view why) {
   tell(path, fmt::format("skipped, it is {}", why));
 }
 
+Status Transfer::outcome() {
+  line_.clear();
+  if (failed_ == 0) return {};
+  return Error{Code::refused, fmt::format("{} could not be {}", number_of_files(failed_), done_)};
+}
+
 Status Transfer::finish() {
   line_.clear();
   if (!session_.json) {
@@ -78,9 +84,7 @@ Status Transfer::finish() {
     if (skipped_ > 0) text += fmt::format("; {} skipped", skipped_);
     TRY(print_line(session_, text));
   }
-  if (failed_ > 0)
-    return Error{Code::refused, fmt::format("{} could not be {}", number_of_files(failed_), done_)};
-  return {};
+  return outcome();
 }
 
 }  // namespace trellis

@@ -2,7 +2,7 @@
 //
 //   GET   /v1/fs/stat?path=        what is known of a file, or of the link itself
 //   GET   /v1/fs/du?path=          what is below
-//   GET   /v1/fs/figures           of all, the trash apart
+//   GET   /v1/fs/figures           of all, and of that in the trash
 //   POST  /v1/fs/copy, rename      {"from": ..., "to": ..., "if_not_exists": true}
 //   GET, PUT  /v1/fs/quota?path=   {"bytes_max": ..., "inodes_max": ...}
 //   GET, PUT  /v1/fs/trash         what is in it; {"keep_ms": ...}
@@ -216,6 +216,8 @@ Result<HttpResponse> restore_from_trash(const RestContext& context, const HttpRe
   TRY_ASSIGN(const auto to, read_bytes(members, "to", "to_base64", decoded));
   TRY(members.finish());
   if (!item) return bad_body("it needs item, as the list of the trash has it");
+  if (const size_t slash = item->find('/'); slash == ByteView::npos || slash + 1 == item->size())
+    return fs_error::no_entry(*item);
   std::optional<FileSystem::RestoreTo> place;
   FilePath path;
   if (to) {
@@ -224,6 +226,7 @@ Result<HttpResponse> restore_from_trash(const RestContext& context, const HttpRe
     FilePath above = path;
     above.names.pop_back();
     above.is_directory = true;
+    TRY(call.files->create_dir(call.caller(), above.text()));  // as for all that writes
     TRY_ASSIGN(const InodeId directory, directory_at(call, above.text()));
     place = FileSystem::RestoreTo{directory, path.names.back()};
   }

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import unittest
@@ -100,6 +101,7 @@ class Content(FilesTest):
         self.assertEqual(self.fs("cat", "big").out, "short")
         self.fs("put", "-", "big", "--append", stdin=b"er")
         self.assertEqual(self.fs("cat", "big").out, "shorter")
+        self.wrong("excludes", "put", source, "big", "--append", "--if-absent")
         self.wrong("a tag has no", "put", source, "big", "--if-tag", "a\r\nHost: x")
         self.assertEqual(set(os.listdir(self.folder)), {"source", "copy"})
 
@@ -138,6 +140,20 @@ class Content(FilesTest):
         code, shown = self.on_terminal("fs", "get", "f", self.folder / "copy")
         self.assertEqual(code, 0, shown)
         self.assertRegex(shown, r"\[[#.]{30}\] \d+%")
+
+    def test_a_bar_is_of_all_that_comes(self):
+        self.store("d/a", content=b"")
+        self.store("d/b/c", content=bytes(3 * MIB))
+        for command in (["get", "-r", "d", self.folder], ["get", "d/a", "d/b/c", self.folder],
+                        ["cp", "-r", "d", "e/"]):
+            with self.subTest(command=command):
+                code, shown = self.on_terminal("fs", *command)
+                self.assertEqual(code, 0, shown)
+                # The first line is shown at the first file.
+                self.assertEqual(re.search(r"\] (\d+)%", shown).group(1), "0", shown)
+        code, shown = self.on_terminal("fs", "get", "d/**/*", self.folder)
+        self.assertEqual(code, 0, shown)
+        self.assertNotIn("%", shown)
 
 
 class Trees(FilesTest):
@@ -197,9 +213,12 @@ class Trees(FilesTest):
         (self.source / "link").symlink_to("a")
         (self.source / "away").symlink_to("/etc")
         os.mkfifo(self.source / "pipe")
+        (self.source / "links").mkdir()
+        (self.source / "links" / "only").symlink_to("../a")
         done = self.fs("put", "-r", self.source, "t")
-        self.assertEqual(done.out, "6 files put, 6 B; 3 skipped\n")
-        self.assertEqual(len(done.err.splitlines()), 3)
+        self.assertEqual(done.out, "6 files put, 6 B; 4 skipped\n")
+        self.assertEqual(len(done.err.splitlines()), 4)
+        self.assertIn("links/", self.names("t/"))
         self.assertIn("tree/link: skipped, it is a symbolic link", done.err)
         self.assertIn("tree/pipe: skipped, it is neither a file nor a folder", done.err)
         self.assertEqual(self.fs("put", self.source / "link", "followed").out, "1 file put, 1 B\n")
@@ -211,8 +230,15 @@ class Trees(FilesTest):
         self.assertRegex(done.out, r"^5 files put, \d B\n$")
         self.assertIn("tree/a: ", done.err)
         self.assertIn("2 files could not be put", done.err)
-        self.assertIn("none: No such file", done.err)
+        self.assertIn(f"trellis: {self.source}/none: No such file", done.err)
         self.refused("No such file", "put", self.folder / "none", "x")
+        done = self.run_trellis("fs", "get", "none", "t/tree/[x]", "no*", "t/tree/d/b", self.folder)
+        self.assertEqual((done.code, done.out), (1, "1 file got, 2 B\n"))
+        self.assertIn("none: there is no none", done.err)
+        self.assertIn("3 files could not be got", done.err)
+        self.assertEqual((self.folder / "b").read_bytes(), b"22")
+        done = self.run_trellis("fs", "get", "none", "t/tree/d/b", "-")
+        self.assertEqual((done.code, done.out), (1, "22"))
 
     def test_several_sources(self):
         self.fs("put", self.source / "a", self.source / "d/b", "new/")
@@ -279,6 +305,8 @@ class Names(FilesTest):
                                               "c.bin"])
         self.assertEqual(self.names("logs/"), self.names("logs"))
         self.assertEqual(self.names("top.txt"), ["top.txt"])
+        self.assertEqual(self.names("logs/2025", "logs/2026"),
+                         ["logs/2025/x.txt", "logs/2026/deep/", "logs/2026/x.txt"])
         self.assertEqual(self.names("-R", "logs/2026"),
                          ["logs/2026/deep/", "logs/2026/deep/y.txt", "logs/2026/x.txt"])
         rows = self.fs("ls", "-l", "--bytes", "logs").rows
@@ -395,10 +423,12 @@ class Whole(FilesTest):
         self.assertIn(items["g"], self.fs("trash", "list").out)
         self.fs("trash", "restore", items["d"])
         self.assertEqual(self.fs("cat", "d/f").out, "kept")
-        self.fs("trash", "restore", items["g"], "--to", "d/h")
-        self.assertEqual(self.fs("cat", "d/h").out, "kept")
+        self.fs("trash", "restore", items["g"], "--to", "new/below/h")
+        self.assertEqual(self.fs("cat", "new/below/h").out, "kept")
         self.refused("", "trash", "restore", items["g"])
-        self.fs("rm", "d/h")
+        for item in ("g", "g/", "/"):
+            self.refused(f'there is no "{item}"', "trash", "restore", item)
+        self.fs("rm", "new/below/h")
         self.assertIn("is empty", self.fs("trash", "empty").out)
         self.assertEqual(self.fs("trash", "list", "--json").lines, [])
         self.wrong("", "trash", "keep", "long")
