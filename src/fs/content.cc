@@ -21,6 +21,9 @@ constexpr size_t planned_data_max = 32;
 // Of content in one change. Blocks are written outside of it, but again whenever it runs again.
 constexpr uint64_t write_bytes_max = uint64_t{4} << 20;
 
+// The disk gets so many back at once; fewer when the engine comes to it.
+constexpr uint64_t reclaimed_bytes_min = uint64_t{64} << 20;
+
 std::string name_of(InodeId inode) { return fmt::format("inode {}", inode.value); }
 
 int64_t difference_of(uint64_t now, uint64_t before) {
@@ -414,6 +417,16 @@ Bytes blocks_note(DataId data, uint64_t first, uint64_t end) {
   return note;
 }
 
+namespace {
+
+Status reclaim_blocks(Engine& engine, const BlockId& first, uint64_t end, uint64_t bytes) {
+  if (bytes < reclaimed_bytes_min) return {};
+  return engine.reclaim(encode(FsBlockKey{first.keyspace, first.data, first.index}),
+                        encode(FsBlockKey{first.keyspace, first.data, end}), nullptr);
+}
+
+}  // namespace
+
 Result<bool> FileSystem::collect_blocks(const Garbage& note) {
   const ByteView target = note.target;
   if (target.size() != blocks_note({}, 0, 0).size())
@@ -427,6 +440,7 @@ Result<bool> FileSystem::collect_blocks(const Garbage& note) {
     return {};
   };
   TRY(tenant_->collect(Model::fs, Scope::in(keyspace()), forget));
+  TRY(reclaim_blocks(tenant_->map().engine, {keyspace(), data, first}, end, note.bytes));
   return true;
 }
 
@@ -477,6 +491,7 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
   TRY_ASSIGN(const auto holder, holder_of(tenant_->map().engine, keyspace(), inode));
   if (holder) return leave_to_holder(note, inode, *holder);
   bool is_gone = false;
+  DataId data;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
     TRY_ASSIGN(const auto seen, plan.inode(inode));
@@ -486,6 +501,7 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
     TRY_ASSIGN(FsInode* const file, change.find_inode(inode));
     is_gone = true;
     if (file != nullptr && file->links == 0) {
+      data = file->data;
       if (file->type == FileType::regular) {
         FreshBlocks fresh;
         Content content(change, inode, *file, fresh);
@@ -502,6 +518,8 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
   };
   TRY(change(nullptr, plan, run));
   if (!is_gone) TRY(change(nullptr, plan, run));  // most files go with the second
+  if (is_gone && data.value != 0)
+    TRY(reclaim_blocks(tenant_->map().engine, {keyspace(), data, 0}, UINT64_MAX, note.bytes));
   return is_gone;
 }
 

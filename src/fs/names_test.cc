@@ -242,5 +242,35 @@ TEST_P(Names, ThreadsInOneDirectoryLoseNothing) {
   EXPECT_EQ(names(a).size(), 4u * (per_thread - 34));
 }
 
+TEST_P(Names, NoQuotaKeepsANameFromGoing) {
+  const InodeId home = make_directory(root_inode, "home");
+  const InodeId full = make_directory(root_inode, "full");
+  ASSERT_OK(fs_->set_quota(writer, full, {.bytes_max = block_bytes_max, .inodes_max = 1}));
+  make_file(full, "own");
+  const InodeId file = make_file(home, "f");
+  ASSERT_OK(fs_->write(writer, file, 0, Bytes(3 * block_bytes_max, 'x')));
+  ASSERT_OK(fs_->link(writer, file, full, "f"));
+  EXPECT_EQ(fs_->tree_figures(reader, full)->inodes, 1u) << "it counts at home";
+  check();
+  // By whatever takes the name at home away.
+  make_file(home, "other");
+  ASSERT_OK(fs_->rename(writer, home, "other", home, "f"));
+  EXPECT_EQ(fs_->tree_figures(reader, full)->inodes, 2u);
+  EXPECT_EQ(fs_->tree_figures(reader, full)->space, 3 * block_bytes_max);
+  EXPECT_EQ(fs_->tree_figures(reader, home)->space, 0u);
+  check();
+  // Over its quota it takes nothing more, and gives everything back.
+  EXPECT_EQ(fs_->make(writer, full, "more", {}).error().reason, "directory_quota_exceeded");
+  EXPECT_EQ(fs_->write(writer, file, 3 * block_bytes_max, "x").error().reason,
+            "directory_quota_exceeded");
+  EXPECT_OK(fs_->write(writer, file, 0, "in place"));
+  ASSERT_OK(fs_->set_attributes(writer, file, {.size = 0}));
+  ASSERT_OK(fs_->unlink(writer, full, "own"));
+  EXPECT_OK(fs_->write(writer, file, 0, Bytes(5'000, 'x')));
+  ASSERT_OK(fs_->unlink(writer, full, "f"));
+  EXPECT_EQ(fs_->tree_figures(reader, full)->inodes, 0u);
+  check();
+}
+
 }  // namespace
 }  // namespace trellis

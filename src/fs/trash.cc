@@ -22,14 +22,6 @@ std::optional<uint64_t> take_number(ByteView& text) {
   return number;
 }
 
-// | 't' | directory u64 | hour u64 |: with the directory's number, because one of the same hour may
-// have been emptied before.
-Bytes hour_note(InodeId directory, uint64_t hour) {
-  Bytes note = fs_note(FsNote::trash_hour, directory.value);
-  append_be64(note, hour);
-  return note;
-}
-
 uint64_t hour_end_ms(uint64_t hour) { return (hour + 1) * trash_hour_ms; }
 
 struct HourAndName {
@@ -72,6 +64,12 @@ std::optional<uint64_t> parse_trash_hour(ByteView name) {
   const auto days = date.ok() ? sys_days(date).time_since_epoch().count() : -1;
   if (days < 0 || number % 100 > 23) return std::nullopt;
   return static_cast<uint64_t>(days) * 24 + number % 100;
+}
+
+Bytes trash_hour_note(InodeId directory, uint64_t hour) {
+  Bytes note = fs_note(FsNote::trash_hour, directory.value);
+  append_be64(note, hour);
+  return note;
 }
 
 Bytes trash_name(const TrashName& name) {
@@ -136,7 +134,7 @@ Result<InodeId> FileSystem::make_trash_hour(const Caller& caller, uint64_t trash
     made.home = trash_inode;
     change.make_inode(directory, made);
     TRY(change.put_entry(trash_inode, name, {directory, made.type, made.generation}));
-    change.view().leave_garbage(hour_end_ms(hour) + trash_ms, hour_note(directory, hour), 0);
+    change.view().leave_garbage(hour_end_ms(hour) + trash_ms, trash_hour_note(directory, hour), 0);
     return change.count(
         trash_inode, {.inodes = 1, .entries = 1, .directories = 1, .changed_ns = change.now_ns()});
   };
@@ -267,7 +265,7 @@ Result<size_t> FileSystem::empty_trash(const Caller& caller, uint64_t before_ms)
 }
 
 Result<bool> FileSystem::collect_trash_hour(const Garbage& note, InodeId directory) {
-  if (note.target.size() != hour_note(directory, 0).size())
+  if (note.target.size() != trash_hour_note(directory, 0).size())
     return fs_error::corrupt("a note of the trash does not make sense: " + to_hex(note.target));
   const uint64_t hour = load_be(note.target.data() + 9, 8);
   const Bytes name = trash_hour_name(hour);

@@ -169,6 +169,9 @@ Result<RestOptions> rest_options(const Settings& settings, std::ostream& out) {
 
 HttpServerOptions http_options(const Settings& settings, Registry& metrics) {
   HttpServerOptions options;
+  // A listing names two paths of files, where and from where on, each of up to 4,096 bytes, which
+  // may all be written with three.
+  options.header_bytes_max = 40 * 1024;
   const bool tls = !settings.tls_cert.empty();
   options.listeners = {{settings.http.host, settings.http.port, tls}};
   if (tls) options.tls = TlsFiles{settings.tls_cert, settings.tls_key};

@@ -283,6 +283,24 @@ class Names(FilesTest):
         self.assertEqual(self.api.delete(self.at("") + "?recursive=true").status, 204)
         self.is_clean()
 
+    def test_pages_of_the_longest_paths(self):
+        # Each byte of them is three of the request line.
+        directory = b"/".join([b"\xff" * 255] * 15) + b"/"
+        names = [directory + bytes([letter]) * 255 for letter in (0xf0, 0xf1, 0xf2)]
+        for name in names:
+            self.store(name)
+        query = "?limit=1"
+        found = []
+        after = ""
+        while True:
+            page = self.api.get(self.at(directory) + query + after)
+            self.assertEqual(page.status, 200, page)
+            found += [entry_bytes(entry, "path") for entry in page.json["entries"]]
+            if not page.json["entries"]:
+                break
+            after = f"&start_after={encoded(found[-1])}"
+        self.assertEqual([path for path in found if path != directory], names)
+
     def test_copy(self):
         content = seeded_random().randbytes(2 * MIB)
         self.store("f", content, Content_Type="text/plain")
@@ -483,6 +501,23 @@ class Streams(FilesTest):
         self.assertEqual(self.api.get(self.at("half")).status, 404)
         self.is_clean()
         self.assertEqual(listed(self.api.get(self.at("") + "?recursive=true")), ["/"])
+
+    def test_sizes_that_no_disk_has(self):
+        def put(size, content=b""):
+            head = f"PUT {self.at('f')} HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n"
+            with Wire(self.server.address) as wire:
+                wire.send(head.encode() + content)
+                return None if content else wire.answer("PUT")[0]
+        self.assertEqual(put(2**63 - 1), 413)
+        self.assertEqual(put(2**64), 400)
+        put(2**62, bytes(MIB))  # and no more of it comes
+        self.assertEqual(self.api.get(self.at("f")).status, 404)
+        self.store("f", b"12345")
+        answer = self.api.get(self.at("f"), Range=f"bytes=1-{2**63 - 1}")
+        self.assertEqual((answer.status, answer.body), (206, b"2345"))
+        answer = self.api.get(self.at("f"), Range=f"bytes={2**63 - 2}-{2**63 - 1}")
+        self.assertEqual(answer.status, 416)
+        self.is_clean()
 
 
 class Restart(FilesTest):
