@@ -376,7 +376,8 @@ void add_fs_get(CLI::App& fs, ClientCommands& commands) {
   get->add_flag("-r,--recursive", arguments->recursive, "Directories with all that is in them");
   get->footer(std::string(fs_glob_help) +
               "A large file that breaks off goes on where it was when the same command runs "
-              "again; until then .trellis-*.partial is next to it. Symbolic links and special files are skipped, and told of.\n"
+              "again; until then .trellis-*.partial is next to it. Symbolic links and special "
+              "files are skipped, and told of.\n"
               "Examples:\n"
               "  trellis fs get reports/2026.pdf\n"
               "  trellis fs get -r backup/photos /tmp/\n"

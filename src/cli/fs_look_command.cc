@@ -102,8 +102,7 @@ Status list_one(ClientSession& session, const LsArguments& arguments, const std:
     TRY(list_files(session, {.directory = Bytes(directory), .recursive = arguments.recursive},
                    [&](const RemoteFile& file) {
                      // As other tools: what is in one directory by its names.
-                     const bool by_name =
-                         is_only_one && !arguments.recursive && directory != "/";
+                     const bool by_name = is_only_one && !arguments.recursive && directory != "/";
                      return listing.add(file, by_name ? ByteView(file.path).substr(directory.size())
                                                       : ByteView(file.path));
                    }));
@@ -273,8 +272,9 @@ Status show_figures(ClientSession& session) {
 }
 
 void add_df(CLI::App& fs, ClientCommands& commands) {
-  CLI::App* df = commands.add_raw(fs, "df", "How much is in the file system, and how much of that in its trash",
-                                  [](ClientSession& session) { return show_figures(session); });
+  CLI::App* df = commands.add_raw(
+      fs, "df", "How much is in the file system, and how much of that in its trash",
+      [](ClientSession& session) { return show_figures(session); });
   df->footer("Example: trellis fs df --keyspace home");
 }
 

@@ -158,8 +158,8 @@ Status put_source(ClientSession& session, Uploader& uploader, const FsPutArgumen
   std::error_code failed;
   const local::file_status status = local::status(source, failed);
   if (!local::exists(status))
-    return transfer.take(source, failed ? local_error(failed)
-                                        : Error{Code::not_found, "No such file or directory"});
+    return transfer.take(
+        source, failed ? local_error(failed) : Error{Code::not_found, "No such file or directory"});
   const Bytes name = name_of_source(source);
   Bytes path = target.path;
   if (target.is_directory && !name.empty()) path = path_below(path, name);

@@ -64,7 +64,8 @@ Status each_file(ClientSession& session, const std::string& argument,
                  FunctionRef<Status(const FoundFile&)> visit, Symlinks symlinks = Symlinks::follow);
 
 // How many bytes there are in files, with all that is below directories, for a bar. Absent: nobody
-// knows before, because there is a glob, or something that cannot be had, which is told in its turn.
+// knows before, because there is a glob, or something that cannot be had, which is told in its
+// turn.
 std::optional<uint64_t> bytes_in(ClientSession& session, const std::vector<std::string>& arguments);
 
 // Any number of paths, also such as CLI11 would take apart.
