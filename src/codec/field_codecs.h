@@ -230,6 +230,7 @@ struct LengthPrefixed : BytesText {
 
 struct Remaining : BytesText {
   static constexpr std::string_view form = "bytes";
+  static constexpr bool is_bare = true;
   static void append(Bytes& out, ByteView bytes) { out.append(bytes); }
   static bool read(Reader& reader, ByteView& bytes) {
     return reader.take(reader.rest().size(), bytes);

@@ -280,9 +280,12 @@ size_t expected_bytes(const T& record) {
   size_t bytes = fixed_bytes<T>();
   const auto count = [&]<class It>(const It& item) {
     if constexpr (is_field<It>) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(record.*item.member)>, ByteView>)
-        bytes += (record.*item.member).size() + 4;
-      else if constexpr (fixed_width(It()) == 0)
+      using Codec = typename It::codec;
+      if constexpr (requires { Codec::is_bare; })  // the bytes as they are
+        bytes += (record.*item.member).size();
+      else if constexpr (requires { ByteView(record.*item.member); })
+        bytes += ByteView(record.*item.member).size() + 4;
+      else if constexpr (!requires { Codec::width; })
         bytes += 10;
     } else if constexpr (!std::is_same_v<It, Literal>) {
       bytes += expected_bytes(record.*item.member);

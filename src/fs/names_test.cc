@@ -197,6 +197,23 @@ TEST_P(Names, LengthsOfSparseFilesAreCounted) {
   EXPECT_EQ(fs_->figures(reader)->used.length, 0u);
   collect_all();
   check();
+
+// Two names of a file go with the tree: only then the third becomes its home, whichever is first.
+TEST_P(Names, OfSeveralInARemovedTreeTheOneOutsideStays) {
+  for (const char* home : {"f", "h"}) {
+    const InodeId tree = make_directory(root_inode, "tree");
+    const InodeId out = make_directory(root_inode, "out");
+    const InodeId file = make_file(tree, home, "12345");
+    ASSERT_OK(fs_->link(writer, file, tree, "g"));
+    ASSERT_OK(fs_->link(writer, file, out, "kept"));
+    ASSERT_OK(fs_->remove_tree(writer, root_inode, "tree"));
+    collect_all();
+    EXPECT_EQ(stat(file).links, 1u);
+    EXPECT_EQ(fs_->tree_figures(reader, out)->length, 5u);
+    check();
+    ASSERT_OK(fs_->remove_tree(writer, root_inode, "out"));
+    collect_all();
+  }
 }
 
 TEST_P(Names, QuotasAreExact) {

@@ -162,7 +162,6 @@ Result<size_t> FileSystem::read_piece(InodeId inode, uint64_t offset, std::span<
   Looker looker(*tenant_, inode, block_of(offset), blocks_up_to(offset + into.size()));
   std::optional<uint64_t> version;
   std::vector<BlockId> ids;
-  std::vector<Value> values;
   for (;;) {
     TRY_ASSIGN(const Look look, looker.look());
     if (offset >= look.inode.size) return size_t{0};
@@ -176,20 +175,21 @@ Result<size_t> FileSystem::read_piece(InodeId inode, uint64_t offset, std::span<
         ids.push_back({keyspace(), extent.data, extent.first + i});
       }
     }
-    values.resize(ids.size());
-    TRY(tenant_->map().engine.blocks().read(ids, values));
-    const auto missing = std::find_if(values.begin(), values.end(),
-                                      [](const Value& value) { return !value.found(); });
-    if (missing == values.end()) {
-      Filling filling(offset, into.first(size));
-      filling.take(look.content, 0);
-      for (size_t i = 0; i < ids.size(); i++)
-        filling.take(values[i].bytes(), blocks[i] * block_bytes_max);
+    Filling filling(offset, into.first(size));
+    filling.take(look.content, 0);
+    std::optional<uint64_t> missing;
+    const auto take = [&](size_t i, const Value& value) {
+      if (value.found())
+        filling.take(value.bytes(), blocks[i] * block_bytes_max);
+      else
+        missing = blocks[i];
+    };
+    TRY(tenant_->map().engine.blocks().read_each(ids, take));
+    if (!missing) {
       filling.zero_rest();
       return size;
     }
-    if (version == look.inode.version)
-      return missing_block(inode, blocks[static_cast<size_t>(missing - values.begin())]);
+    if (version == look.inode.version) return missing_block(inode, *missing);
     version = look.inode.version;
   }
 }

@@ -54,7 +54,7 @@ Status unwrap(const BlockId& id, Value& value) {
 
 }  // namespace
 
-Status RocksdbBlockStore::read(std::span<const BlockId> blocks, std::span<Value> values) {
+Status RocksdbBlockStore::read_stored(std::span<const BlockId> blocks, std::span<Value> values) {
   ASSERT(blocks.size() == values.size());
   const ReadSampler::Sample sample(sampler_);
   static thread_local Bytes encoded;  // one behind the other; all are of one size
@@ -70,12 +70,26 @@ Status RocksdbBlockStore::read(std::span<const BlockId> blocks, std::span<Value>
     const size_t size = encoded.size() / blocks.size();
     batch.keys().push_back(to_slice(ByteView(encoded).substr(i * size, size)));
   }
-  TRY(batch.search(db_, family_, values));
+  return batch.search(db_, family_, values);
+}
+
+Status RocksdbBlockStore::read(std::span<const BlockId> blocks, std::span<Value> values) {
+  TRY(read_stored(blocks, values));
   for (size_t i = 0; i < blocks.size(); i++) {
     if (Status status = unwrap(blocks[i], values[i]); !status.has_value()) {
       for (Value& value : values) value.set_absent();
       return status;
     }
+  }
+  return {};
+}
+
+Status RocksdbBlockStore::read_each(std::span<const BlockId> blocks, BlockVisitor visit) {
+  std::vector<Value> values(blocks.size());
+  TRY(read_stored(blocks, values));
+  for (size_t i = 0; i < blocks.size(); i++) {
+    TRY(unwrap(blocks[i], values[i]));
+    visit(i, values[i]);
   }
   return {};
 }
