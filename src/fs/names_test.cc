@@ -197,6 +197,7 @@ TEST_P(Names, LengthsOfSparseFilesAreCounted) {
   EXPECT_EQ(fs_->figures(reader)->used.length, 0u);
   collect_all();
   check();
+}
 
 // Two names of a file go with the tree: only then the third becomes its home, whichever is first.
 TEST_P(Names, OfSeveralInARemovedTreeTheOneOutsideStays) {
