@@ -15,21 +15,6 @@ struct NamedEntry {
   FsEntry entry;
 };
 
-// Where the first so many further names of an inode are: of several that go together, whichever is
-// left first becomes its home.
-Status charge_links(FsPlan& plan, InodeId inode, size_t names) {
-  const Bytes prefix = encode(FsInodeKey{plan.keyspace(), inode}) + 'P';
-  std::vector<InodeId> parents;
-  TRY(plan.engine().scan({.begin = prefix, .end = prefix_end(prefix), .entries_max = names},
-                         [&](ByteView key, ByteView) {
-                           if (const auto link = decode<FsLinkKey>(key))
-                             parents.push_back(link->parent);
-                           return Visit::go_on;
-                         }));
-  for (const InodeId parent : parents) TRY(plan.charge(parent));
-  return {};
-}
-
 }  // namespace
 
 // A page of entries of a directory that was removed: files lose this name, directories become
@@ -57,9 +42,7 @@ Result<bool> FileSystem::collect_entries(InodeId tree) {
     for (const auto& [name, entry] : page) {
       if (entry.type == FileType::directory) continue;
       TRY_ASSIGN(const auto file, plan.inode(entry.inode));
-      if (!file) continue;
-      TRY(plan_name_removal(plan, open_files_, tree, name, entry.inode));
-      if (file->inode.links > 1) TRY(charge_links(plan, entry.inode, page.size() + 1));
+      if (file) TRY(plan_name_removal(plan, open_files_, tree, name, entry.inode));
     }
     return {};
   };
