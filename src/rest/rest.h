@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "catalog/catalog.h"
 #include "net/http_types.h"
 #include "net/router.h"
 #include "raw/raw.h"
@@ -44,6 +45,7 @@ struct RestContext {
   Collector& collector;
   Raw& raw;
   FileSystems& files;
+  Catalog& catalog;
   Backups& backups;
   Registry& metrics;
   Clock& clock;
