@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/result.h"
-#include "catalog/catalog.h"
 #include "net/http_types.h"
 #include "net/router.h"
 #include "raw/raw.h"
@@ -45,7 +44,6 @@ struct RestContext {
   Collector& collector;
   Raw& raw;
   FileSystems& files;
-  Catalog& catalog;
   Backups& backups;
   Registry& metrics;
   Clock& clock;

@@ -15,7 +15,6 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "catalog/catalog.h"
 #include "codec/local_keys.h"
 #include "codec/store_values.h"
 #include "engine/memory_engine.h"
@@ -363,8 +362,6 @@ class Service {
     collector_->own(Model::raw, raw_);
     files_.emplace(*keyspaces_);
     collector_->own(Model::fs, *files_);
-    catalog_.emplace(borders);
-    collector_->own(Model::catalog, *catalog_);
     redis_.emplace(*keyspaces_, *tokens_, redis_options(settings, rest));
     redis_garbage_.emplace(*redis_, borders);
     collector_->own(Model::redis, *redis_garbage_);
@@ -375,8 +372,8 @@ class Service {
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     TRY(watch_backups(metrics_, *backups_));
     TRY(open_ranges(settings));
-    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *catalog_,
-                                 *backups_, metrics_, clock_, *ranges_, rest});
+    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *backups_,
+                                 metrics_, clock_, *ranges_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(http_,
                HttpServer::start(std::move(router), http_options(settings, metrics_), clock_));
@@ -446,7 +443,6 @@ class Service {
   const MapHandle map_;
   Registry metrics_;
   Raw raw_;
-  std::optional<Catalog> catalog_;
   std::unique_ptr<Keyspaces> keyspaces_;
   std::optional<Tokens> tokens_;
   std::optional<Gc> gc_;

@@ -87,7 +87,6 @@ class RestFixture : public testing::Test {
                                                          *collector_,
                                                          raw_,
                                                          *files_,
-                                                         catalog_,
                                                          *backups_,
                                                          metrics_,
                                                          clock_,
@@ -207,7 +206,6 @@ class RestFixture : public testing::Test {
   Transactor transactor_{engine_, clock_, {.way = Way::latched, .check_scope = true}};
   MapHandle map_{engine_, transactor_, clock_};
   Raw raw_;
-  Catalog catalog_;
   Registry metrics_;
   Random random_{1};
   std::unique_ptr<Keyspaces> keyspaces_;
