@@ -51,6 +51,9 @@ TEST_P(CatalogDropTest, WhatIsMissingIsNotDropped) {
   create(catalog_path_);
   EXPECT_FALSE(*catalog_->drop(call(), schema_));
   EXPECT_FALSE(*catalog_->drop(call(), table("t")));
+  ASSERT_OK(catalog_->set_in_use(call(), catalog_path_, false));
+  EXPECT_REASON(catalog_->drop(call(), table("t")), Code::refused, "catalog_not_in_use");
+  ASSERT_OK(catalog_->set_in_use(call(), catalog_path_, true));
   create(schema_);
   EXPECT_FALSE(*catalog_->drop(call(), table("t")));
   create(table("t"));
