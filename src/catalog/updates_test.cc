@@ -231,6 +231,58 @@ std::string columns_after(const std::string& updates) {
   return names;
 }
 
+// What is answered can be sent again, and makes the same.
+TEST(CatalogDraftsTest, AnswersAreRequests) {
+  for (const VectorLine& line : read_vectors("catalog_drafts.txt")) {
+    SCOPED_TRACE(line.where);
+    const auto [type, request] = typed(line.left);
+    // Those answers say more than a request may.
+    if (type == CatalogType::model || type == CatalogType::function) continue;
+    if (!line.right.starts_with('{')) continue;
+    const stored::CatalogEntity first = made(type, request);
+    const stored::CatalogEntity second = made(type, answer(type, first));
+    EXPECT_EQ(answer(type, second), answer(type, first));
+  }
+}
+
+// Whatever is broken in something good: a draft or a named error; and what changes one is applied
+// or changes nothing.
+TEST(CatalogDraftsTest, AnyRequestIsADraftOrAnError) {
+  const std::vector<VectorLine> drafts = read_vectors("catalog_drafts.txt");
+  const std::vector<VectorLine> updates = read_vectors("catalog_updates.txt");
+  Random random(test_seed(89));
+  const auto broken = [&](const std::vector<VectorLine>& lines) {
+    auto [type, text] = typed(lines[random.below(lines.size())].left);
+    for (uint64_t changes = random.below(4); changes > 0; --changes) {
+      const std::string other = typed(lines[random.below(lines.size())].left).second;
+      const size_t at = random.below(text.size() + 1);
+      if (random.below(2) == 0) {
+        text.erase(at, random.below(9));
+      } else {
+        text.insert(at, other.substr(random.below(other.size() + 1), 14));
+      }
+    }
+    return std::pair(type, text);
+  };
+  uint64_t good = 0;
+  for (uint64_t i = 0; i < test_rounds(30'000); ++i) {
+    const auto [type, request] = broken(drafts);
+    if (parse_json(request) && problem(type, request).empty()) {
+      answer(type, made(type, request));
+      ++good;
+    }
+    const auto [of, list] = broken(updates);
+    if (!parse_json(list)) continue;
+    stored::CatalogEntity table = abc();
+    if (update_problem(of, table, list).empty()) {
+      ASSERT_OK(update(of, table, list));
+      answer(CatalogType::table, table);
+      ++good;
+    }
+  }
+  EXPECT_GT(good, 0U);
+}
+
 TEST(CatalogUpdatesTest, PlacesOfColumns) {
   const auto add = [](const char* position) {
     return columns_after(std::string(R"([{"@type":"addColumn","fieldName":["d"],"type":"date")") +
