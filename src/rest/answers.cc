@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "rest/json_body.h"
-#include "rest/json_text.h"
+#include "json/json_body.h"
+#include "json/json_text.h"
 #include "rest/rest.h"
 
 namespace trellis {
