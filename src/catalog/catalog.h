@@ -3,14 +3,16 @@
 //
 //   Catalog catalog;
 //   TRY(catalog.create(call, {CatalogType::metalake, {"lake"}}, draft));
-//   TRY_ASSIGN(const Entity table, catalog.load(call, {CatalogType::table, {"lake", "a", "b", "c"}}));
+//   TRY_ASSIGN(const Entity table, catalog.load(call, {CatalogType::table, {"lake", "a", "b",
+//   "c"}}));
 //
 // Everything here is about entities of every type alike. What is particular to one type is checked
 // by whoever makes the draft or changes the entity (table_definition.h, ...); what belongs to one
 // beside its record has a header of its own: relations.h, partitions.h, model_versions.h,
 // statistics.h, access.h.
 //
-// Reads lock nothing. Every write is one transaction. Errors: what Tenant says, and catalog_error.h.
+// Reads lock nothing. Every write is one transaction. Errors: what Tenant says, and
+// catalog_error.h.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What can go wrong in the catalog, by reason (Error::reason), as Gravitino names it: rest makes its
-// codes and types of these. `Code` is what others need.
+// What can go wrong in the catalog, by reason (Error::reason), as Gravitino names it: rest makes
+// its codes and types of these. `Code` is what others need.
 //
 //   reason                     Code       Gravitino's code, type
 //   illegal_argument           invalid    1001 IllegalArgumentException
