@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "json/json_body.h"
+#include "json/json_text.h"
 #include "rest/catalog_answers.h"
-#include "rest/json_body.h"
-#include "rest/json_text.h"
 #include "rest/rest.h"
 
 namespace trellis {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "json/json_text.h"
 #include "net/ascii.h"
 #include "rest/answers.h"
-#include "rest/json_text.h"
 
 namespace trellis {
 namespace {

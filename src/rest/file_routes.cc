@@ -12,11 +12,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "json/json_body.h"
+#include "json/json_text.h"
 #include "net/ascii.h"
 #include "rest/answers.h"
 #include "rest/entity_tags.h"
-#include "rest/json_body.h"
-#include "rest/json_text.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/utf8.h"
+#include "json/json_text.h"
 #include "net/ascii.h"
-#include "rest/json_text.h"
 
 namespace trellis {
 namespace {

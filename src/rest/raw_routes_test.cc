@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "base/no_wait.h"
+#include "json/json_text.h"
 #include "net/would_wait.h"
-#include "rest/json_text.h"
 #include "support/rest_fixture.h"
 #include "support/test_seed.h"
 
