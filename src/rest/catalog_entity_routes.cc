@@ -1,0 +1,179 @@
+// What is done to one entity, whatever its type: create, load, alter, drop, bring back.
+#include <fmt/format.h>
+
+#include "json/json_body.h"
+#include "json/json_text.h"
+#include "rest/answers.h"
+#include "rest/catalog_answers.h"
+#include "rest/catalog_forms.h"
+#include "rest/catalog_lists.h"
+#include "rest/catalog_routes.h"
+#include "rest/entity_tags.h"
+
+namespace trellis {
+namespace {
+
+// {"code":0,"table":{...}} with its ETag.
+HttpResponse entity_answer(const CatalogRequest& request, const Entity& entity) {
+  const CatalogForm& form = catalog_form(request.route.type);
+  Bytes body = fmt::format("{{\"code\":0,\"{}\":", form.member);
+  form.append(body, entity);
+  body += '}';
+  HttpResponse response = text_answer(std::move(body));
+  response.headers.push_back({"ETag", fmt::format("\"{}\"", entity_tag(entity))});
+  return response;
+}
+
+Result<stored::CatalogEntity> read_new(CatalogRequest& request) {
+  TRY_ASSIGN(const json::value body, read_catalog_body(request));
+  TRY_ASSIGN(stored::CatalogEntity draft, catalog_form(request.route.type).read(body));
+  request.subject = draft.name();
+  return draft;
+}
+
+EntityPath path_of_new(const CatalogRequest& request, const stored::CatalogEntity& draft) {
+  EntityPath path{request.route.type, request.parent_path().names};
+  path.names.push_back(draft.name());
+  return path;
+}
+
+Result<HttpResponse> create_entity(CatalogRequest& request) {
+  TRY_ASSIGN(stored::CatalogEntity draft, read_new(request));
+  const EntityPath path = path_of_new(request, draft);
+  TRY_ASSIGN(const Entity made,
+             request.catalog().create(request.call(), path, std::move(draft)));
+  return entity_answer(request, made);
+}
+
+Result<HttpResponse> load_entity(CatalogRequest& request) {
+  TRY_ASSIGN(const Entity entity, request.catalog().load(request.call(), request.path()));
+  const std::string_view known = request.http.header("If-None-Match");
+  HttpResponse response = entity_answer(request, entity);
+  if (!known.empty() && names_tag(known, response.headers.back().value)) {
+    response.status = 304;
+    response.content_type = {};
+    response.body.clear();
+  }
+  return response;
+}
+
+// {"updates":[...]}: all of them, in order, or none.
+Result<HttpResponse> alter_entity(CatalogRequest& request) {
+  TRY_ASSIGN(const json::value body, read_catalog_body(request));
+  TRY_ASSIGN(JsonMembers members, JsonMembers::of(body, "the body"));
+  const json::value* const updates = members.find("updates");
+  TRY(members.finish());
+  if (updates == nullptr || !updates->is_array()) return bad_body("it needs updates, an array");
+  AlterOptions options;
+  TRY_ASSIGN(options.if_match, read_if_match(request));
+  const CatalogForm& form = catalog_form(request.route.type);
+  TRY_ASSIGN(const Entity altered, request.catalog().alter(
+                                       request.call(), request.path(),
+                                       [&](Altered& entity) -> Status {
+                                         for (const json::value& update : updates->as_array())
+                                           TRY(form.update(entity, update));
+                                         return {};
+                                       },
+                                       options));
+  return entity_answer(request, altered);
+}
+
+Result<HttpResponse> drop_entity(CatalogRequest& request) {
+  DropOptions options;
+  TRY_ASSIGN(const bool force, catalog_flag(request, "force"));
+  TRY_ASSIGN(const bool cascade, catalog_flag(request, "cascade"));
+  options.force = request.route.type == CatalogType::schema ? cascade : force;
+  TRY_ASSIGN(options.if_match, read_if_match(request));
+  TRY_ASSIGN(const bool dropped,
+             request.catalog().drop(request.call(), request.path(), options));
+  return catalog_answer(dropped ? ",\"dropped\":true" : ",\"dropped\":false");
+}
+
+Result<HttpResponse> undelete_entity(CatalogRequest& request) {
+  TRY_ASSIGN(const Entity entity, request.catalog().undelete(request.call(), request.path()));
+  return entity_answer(request, entity);
+}
+
+// {"inUse":true}
+Result<HttpResponse> set_in_use(CatalogRequest& request) {
+  TRY_ASSIGN(const json::value body, read_catalog_body(request));
+  TRY_ASSIGN(JsonMembers members, JsonMembers::of(body, "the body"));
+  const json::value* const in_use = members.find("inUse");
+  TRY(members.finish());
+  if (in_use == nullptr || !in_use->is_bool()) return bad_body("it needs inUse, true or false");
+  TRY(request.catalog().set_in_use(request.call(), request.path(), in_use->as_bool()));
+  return catalog_answer();
+}
+
+// Nothing is connected to: it fails if the catalog could not be created. HTTP says 200 either way.
+Result<HttpResponse> test_connection(CatalogRequest& request) {
+  const auto check = [&]() -> Status {
+    TRY_ASSIGN(const stored::CatalogEntity draft, read_new(request));
+    const EntityPath path = path_of_new(request, draft);
+    TRY(check_entity_name(path.type, path.name()));
+    const auto there = request.catalog().load(request.call(), path);
+    if (there) return already_exists("catalog", path.name());
+    if (there.error().reason == "no_such_catalog") return {};
+    return Error(there.error());
+  };
+  const Status checked = check();
+  if (checked) return catalog_answer();
+  if (gravitino_error(checked.error()).status >= 500) return Error(checked.error());
+  HttpResponse response = catalog_error(checked.error(), checked.error().message);
+  response.status = 200;
+  return response;
+}
+
+using enum HttpMethod;
+using enum CatalogRoute::Under;
+constexpr size_t any_body = catalog_body_bytes_max;
+
+#define LEAF_ROUTES(type, words, word)                                                       \
+  {get, schema, "/" words, type, "LIST", list_entities},                                     \
+      {post, schema, "/" words, type, "CREATE", create_entity, any_body},                    \
+      {post, schema, "/" words ":batchGet", type, "LOAD", get_entities, any_body},           \
+      {get, schema, "/" words "/{" word "}", type, "LOAD", load_entity},                     \
+      {put, schema, "/" words "/{" word "}", type, "ALTER", alter_entity, any_body},         \
+      {del, schema, "/" words "/{" word "}", type, "DROP", drop_entity},                     \
+      {post, schema, "/" words "/{" word "}/undelete", type, "UNDELETE", undelete_entity}
+
+constexpr CatalogRoute entity_routes[] = {
+    {get, api, "/metalakes", CatalogType::metalake, "LIST", list_entities_in_full},
+    {post, api, "/metalakes", CatalogType::metalake, "CREATE", create_entity, any_body},
+    {get, metalake, "", CatalogType::metalake, "LOAD", load_entity},
+    {put, metalake, "", CatalogType::metalake, "ALTER", alter_entity, any_body},
+    {patch, metalake, "", CatalogType::metalake, "ALTER", set_in_use, any_body},
+    {del, metalake, "", CatalogType::metalake, "DROP", drop_entity},
+    {post, metalake, "/undelete", CatalogType::metalake, "UNDELETE", undelete_entity},
+
+    {get, metalake, "/catalogs", CatalogType::catalog, "LIST", list_entities},
+    {post, metalake, "/catalogs", CatalogType::catalog, "CREATE", create_entity, any_body},
+    {post, metalake, "/catalogs/testConnection", CatalogType::catalog, "", test_connection,
+     any_body},
+    {get, catalog, "", CatalogType::catalog, "LOAD", load_entity},
+    {put, catalog, "", CatalogType::catalog, "ALTER", alter_entity, any_body},
+    {patch, catalog, "", CatalogType::catalog, "ALTER", set_in_use, any_body},
+    {del, catalog, "", CatalogType::catalog, "DROP", drop_entity},
+    {post, catalog, "/undelete", CatalogType::catalog, "UNDELETE", undelete_entity},
+
+    {get, catalog, "/schemas", CatalogType::schema, "LIST", list_entities},
+    {post, catalog, "/schemas", CatalogType::schema, "CREATE", create_entity, any_body},
+    {get, schema, "", CatalogType::schema, "LOAD", load_entity},
+    {put, schema, "", CatalogType::schema, "ALTER", alter_entity, any_body},
+    {del, schema, "", CatalogType::schema, "DROP", drop_entity},
+    {post, schema, "/undelete", CatalogType::schema, "UNDELETE", undelete_entity},
+
+    LEAF_ROUTES(CatalogType::table, "tables", "table"),
+    LEAF_ROUTES(CatalogType::topic, "topics", "topic"),
+    LEAF_ROUTES(CatalogType::fileset, "filesets", "fileset"),
+    LEAF_ROUTES(CatalogType::model, "models", "model"),
+    LEAF_ROUTES(CatalogType::view, "views", "view"),
+    LEAF_ROUTES(CatalogType::function, "functions", "function"),
+};
+#undef LEAF_ROUTES
+
+}  // namespace
+
+std::span<const CatalogRoute> catalog_entity_routes() { return entity_routes; }
+
+}  // namespace trellis
