@@ -6,8 +6,8 @@
 //   illegal_name               invalid    1001 IllegalNameIdentifierException
 //   illegal_privilege          invalid    1001 IllegalPrivilegeException
 //   no_such_<type>             not_found  1003 NoSuch<Type>Exception
-//   <type>_exists              refused    1004 <Type>AlreadyExistsException
-//   tag_associated             refused    1004 TagAlreadyAssociatedException
+//   <type>_exists              exists     1004 <Type>AlreadyExistsException
+//   tag_associated             exists     1004 TagAlreadyAssociatedException
 //   non_empty_<type>           refused    1005 NonEmpty<Type>Exception
 //   unsupported                refused    1006 UnsupportedOperationException
 //   forbidden                  denied     1008 ForbiddenException
@@ -15,7 +15,7 @@
 //   <type>_in_use              refused    1010 <Type>InUseException
 //   version_changed            conflict   1012 OptimisticLockException
 //
-// <type> is the word of codec/catalog_keys.h (metalake, catalog, schema, table ...), and also
+// <type> is the word of codec/catalog_ref.h (metalake, catalog, schema, table, ...), and also
 // partition, model_version, metadata_object, statistic.
 #pragma once
 
@@ -23,12 +23,17 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "codec/catalog_keys.h"
+#include "codec/catalog_ref.h"
 
 namespace trellis {
 
 Error illegal_argument(std::string message);
-Error no_such(std::string_view type, std::string_view name);
-Error already_exists(std::string_view type, std::string_view name);
+Error illegal_name(std::string message);
+Error no_such(CatalogType type, std::string_view name);
+Error already_exists(CatalogType type, std::string_view name);
+Error non_empty(CatalogType type, std::string_view name);   // metalakes, catalogs, schemas
+Error not_in_use(CatalogType type, std::string_view name);  // metalakes, catalogs
+Error in_use(CatalogType type, std::string_view name);      // metalakes, catalogs
+Error version_changed(CatalogType type, std::string_view name);
 
 }  // namespace trellis

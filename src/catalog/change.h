@@ -1,42 +1,166 @@
-// How the catalog is changed: everything goes through change_entity().
+// How the catalog is changed: everything goes through change_catalog().
 //
-//   TRY(change_entity(catalog, call, path, locks, [&](CatalogChange& change) -> Status {
-//     TRY_ASSIGN(Entity entity, change.load());
-//     ...
-//     return change.log("alter", entity);
-//   }));
+//   const EntityPath paths[] = {table};
+//   TRY(change_catalog(
+//       call, paths,
+//       [&](CatalogPlan& plan) -> Status {
+//         TRY(plan.require());
+//         plan.write_entity();
+//         plan.exclusive(encode(CatalogPartitionKey{...plan.way().ref().number()...}));
+//         return {};
+//       },
+//       [&](CatalogChange& change) -> Status {
+//         TRY_ASSIGN(Entity entity, change.entity());
+//         ...
+//         TRY(change.put(entity));
+//         return change.log("alter", entity);
+//       }));
 //
-// The way (ids from the metalake down) is read without locks, locked, and walked again inside of
-// the transaction; if it is another by then all starts over.
+// The ways to the paths (ids from the metalake down) are read without locks, then planned with:
+// what is to be read and written is named. They are locked, walked again inside of the transaction,
+// and all starts over if one is another by then. So whatever is done has the liveness of its paths
+// in its read set, on every engine. Both functions may run several times.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "catalog/catalog.h"
+#include "base/function_ref.h"
+#include "catalog/catalog_error.h"
+#include "catalog/entity.h"
+#include "map/scope.h"
+#include "tenant/tenant.h"
 
 namespace trellis {
 
-// What stands on the way to a path. `refs` are of the levels that were found, from the metalake
-// down.
-struct EntityWay {
-  std::vector<CatalogRef> refs;
-  std::vector<bool> disabled;
-  bool complete(const EntityPath& path) const { return refs.size() == path.names.size(); }
+// Who asks. `user` is what the audit says: the name that the client gave.
+struct CatalogCall {
+  Tenant& tenant;
+  Caller caller;
+  std::string user = "anonymous";
 };
+
+// What was found on the way to a path, from the metalake down to where it ends.
+struct EntityWay {
+  EntityPath path;
+  std::vector<CatalogRef> refs;
+  std::vector<bool> disabled;  // by level; metalakes and catalogs
+
+  bool complete() const { return refs.size() == path.names.size(); }
+  // Whether all but the last is there.
+  bool parent_found() const { return refs.size() + 1 >= path.names.size(); }
+  const CatalogRef& ref() const { return refs.back(); }  // REQUIRES: complete
+  // What it stands in. REQUIRES: parent_found
+  std::span<const CatalogRef> above() const { return std::span(refs).first(path.names.size() - 1); }
+  CatalogRef parent() const { return above().empty() ? CatalogRef() : above().back(); }
+  bool is_same(const EntityWay& other) const {
+    return refs == other.refs && disabled == other.disabled;
+  }
+};
+
+enum class IfDisabled : bool { refuse, itself_is_fine };
+// no_such_* of what is missing, *_not_in_use of what is disabled on the way or, of a metalake or
+// catalog, itself.
+Status require(const EntityWay& way, IfDisabled if_disabled = IfDisabled::refuse);
+// The same for what it stands in: for what is to be made.
+Status require_parent(const EntityWay& way);
 
 // Reads that work on a transaction's view and on the engine alike.
 using CatalogGet = FunctionRef<Status(ByteView key, Value& value)>;
+// REQUIRES: the path has as many names as its type, or fewer.
 Result<EntityWay> find_way(CatalogGet get, KeyspaceId keyspace, const EntityPath& path);
-// The error of a way that ends early, or passes something that is disabled: no_such_*,
-// *_not_in_use.
-Status check_way(const EntityWay& way, const EntityPath& path);
+// Without locks; each level of an instant, all of which held at once.
+Result<EntityWay> find_way(Tenant& tenant, const EntityPath& path);
 
-// Keys of an entity on its way. REQUIRES: the way is complete, or lacks its last level and `ref`
-// is that.
-Bytes entity_key(KeyspaceId keyspace, std::span<const CatalogRef> above, const CatalogRef& ref);
-Bytes name_key(KeyspaceId keyspace, std::span<const CatalogRef> above, CatalogType type,
-               std::string_view name);
+// What a change is going to read and write beside the ways.
+class CatalogPlan {
+ public:
+  KeyspaceId keyspace() const { return keyspace_; }
+  const EntityWay& way(size_t path = 0) const { return ways_[path]; }
+  Status require(size_t path = 0, IfDisabled if_disabled = IfDisabled::refuse) const {
+    return trellis::require(way(path), if_disabled);
+  }
+
+  CatalogPlan& shared(ByteView key);
+  CatalogPlan& exclusive(ByteView key);
+  // The record of what a way leads to. REQUIRES: it is complete, and to no column.
+  CatalogPlan& read_entity(size_t path = 0);
+  CatalogPlan& write_entity(size_t path = 0);
+  // All names in what a way's last level stands in. REQUIRES: parent_found.
+  CatalogPlan& write_names(size_t path = 0);
+  // The log of a metalake; that of the first path is always planned for.
+  CatalogPlan& log_in(const Uuid& metalake);
+  // So much that naming it all would cost more: the keyspace alone.
+  void everything() { everything_ = true; }
+
+ private:
+  friend class CatalogChanger;
+  CatalogPlan(KeyspaceId keyspace, std::vector<EntityWay> ways);
+  const Scope& scope();
+
+  const KeyspaceId keyspace_;
+  std::vector<EntityWay> ways_;
+  std::optional<Uuid> log_;
+  Scope scope_;
+  bool everything_ = false;
+};
+
+// A change inside of its transaction.
+class CatalogChange {
+ public:
+  CountedView& view() { return view_; }
+  const CatalogCall& call() const { return call_; }
+  KeyspaceId keyspace() const { return plan_.keyspace(); }
+  uint64_t now_ms() const { return now_ms_; }
+  // As it is now. REQUIRES: index of a path.
+  const EntityWay& way(size_t path = 0) const { return plan_.way(path); }
+  Status require(size_t path = 0, IfDisabled if_disabled = IfDisabled::refuse) const {
+    return plan_.require(path, if_disabled);
+  }
+
+  // What a way leads to. REQUIRES: it is complete; the plan reads or writes it.
+  Result<Entity> entity(size_t path = 0);
+  // Writes it with the next version and who changed it. REQUIRES: entity() gave it, its place is
+  // the same, and the plan writes it.
+  Status put(Entity& entity);
+  // A new one, with all that finds it. REQUIRES: its name is free; the plan writes all of it.
+  Status make(Entity& entity);
+
+  // Any record. Only those that the plan names.
+  struct Record {
+    Bytes key;
+    Value old;
+    bool found() const { return old.found(); }
+    ByteView value() const { return old.bytes(); }  // REQUIRES: found
+  };
+  Result<Record> record(Bytes key);
+  void put(const Record& record, ByteView value) { view_.put(record.key, value, record.old); }
+  void remove(const Record& record) {
+    if (record.found()) view_.remove(record.key, record.old);
+  }
+
+  // One more change in the metalake's log. `action` is create, alter, drop, ...; what else the
+  // change says, `also` writes into it.
+  Status log(std::string_view action, const Entity& entity, const EntityPath& path,
+             FunctionRef<void(stored::CatalogChange&)> also);
+  Status log(std::string_view action, const Entity& entity, size_t path = 0);
+
+ private:
+  friend class CatalogChanger;
+  CatalogChange(const CatalogCall& call, CatalogPlan& plan, CountedView& view);
+
+  const CatalogCall& call_;
+  CatalogPlan& plan_;
+  CountedView& view_;
+  const uint64_t now_ms_;
+  std::map<Bytes, Value, std::less<>> read_;  // entities as they were read
+};
+
+Status change_catalog(const CatalogCall& call, std::span<const EntityPath> paths,
+                      FunctionRef<Status(CatalogPlan&)> plan,
+                      FunctionRef<Status(CatalogChange&)> run);
 
 }  // namespace trellis

@@ -112,7 +112,7 @@ Result<HttpResponse> test_connection(CatalogRequest& request) {
     const EntityPath path = path_of_new(request, draft);
     TRY(check_entity_name(path.type, path.name()));
     const auto there = request.catalog().load(request.call(), path);
-    if (there) return already_exists("catalog", path.name());
+    if (there) return already_exists(CatalogType::catalog, path.name());
     if (there.error().reason == "no_such_catalog") return {};
     return Error(there.error());
   };

@@ -15,9 +15,10 @@ namespace trellis {
 namespace {
 
 // Of names, which are small; what is loaded in full may be large.
-constexpr size_t page_names = catalog_list_entries_max;
-constexpr size_t page_entities = 256;
-constexpr size_t batch_names_max = 1'000;
+constexpr size_t page_names = 10'000;
+constexpr size_t page_entities = 100;
+constexpr size_t dropped_max = 10'000;
+static_assert(page_names <= catalog_list_entries_max && page_entities <= catalog_load_many_max);
 
 struct ListRequest {
   CatalogList list;
@@ -104,7 +105,7 @@ class EntityList final : public BodySource {
 
   Result<CatalogListPage> append_names(Bytes& out, const CatalogList& page) {
     return context_.catalog.list(call(), parent_, type_, page,
-                                 [&](std::string_view name, const CatalogRef&) {
+                                 [&](std::string_view name, const NamedRef&) {
                                    if (std::exchange(has_any_, true)) out += ',';
                                    out += before_name_;
                                    append_json_string(out, name);
@@ -118,7 +119,7 @@ class EntityList final : public BodySource {
     std::vector<std::string> names;
     TRY_ASSIGN(const CatalogListPage got,
                context_.catalog.list(call(), parent_, type_, page,
-                                     [&](std::string_view name, const CatalogRef&) {
+                                     [&](std::string_view name, const NamedRef&) {
                                        names.emplace_back(name);
                                        return Visit::go_on;
                                      }));
@@ -149,7 +150,7 @@ class EntityList final : public BodySource {
 Result<HttpResponse> list_dropped(const CatalogRequest& request) {
   TRY_ASSIGN(const auto dropped,
              request.catalog().list_dropped(request.call(), request.parent_path(),
-                                            request.route.type));
+                                            request.route.type, dropped_max));
   Bytes members = ",\"dropped\":[";
   for (const DroppedEntity& entity : dropped) {
     if (members.back() == '}') members += ',';
@@ -189,8 +190,8 @@ Result<HttpResponse> get_entities(CatalogRequest& request) {
   const json::value* const given = members.find("names");
   TRY(members.finish());
   const json::array* const array = given == nullptr ? nullptr : given->if_array();
-  if (array == nullptr || array->size() > batch_names_max)
-    return bad_body(fmt::format("it needs names, an array of at most {}", batch_names_max));
+  if (array == nullptr || array->size() > catalog_load_many_max)
+    return bad_body(fmt::format("it needs names, an array of at most {}", catalog_load_many_max));
   std::vector<std::string> names;
   for (const json::value& name : *array) {
     if (!name.is_string()) return bad_body("names are texts");

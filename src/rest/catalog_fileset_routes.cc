@@ -1,0 +1,128 @@
+// Where a fileset's files are, and which they are if that is in Trellis itself: trellis:///a/b is
+// the directory /a/b of the same keyspace.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "catalog/fileset_location.h"
+#include "fs/file_systems.h"
+#include "fs/files.h"
+#include "json/json_text.h"
+#include "net/url.h"
+#include "rest/answers.h"
+#include "rest/catalog_routes.h"
+#include "rest/file_routes.h"
+#include "rest/request_reading.h"
+
+namespace trellis {
+namespace {
+
+// Gravitino's clients encode it once more than the query does.
+Result<std::string> query_sub_path(const CatalogRequest& request) {
+  TRY_ASSIGN(auto text, query_text(request.http, "sub_path"));
+  if (!text.has_value()) return std::string();
+  auto decoded = percent_decode(*text);
+  return decoded ? std::move(*decoded) : std::move(*text);
+}
+
+Result<std::string> find_location(const CatalogRequest& request) {
+  TRY_ASSIGN(const std::string sub_path, query_sub_path(request));
+  TRY_ASSIGN(const auto name, query_text(request.http, "location_name"));
+  TRY_ASSIGN(const Entity fileset, request.catalog().load(request.call(), request.path()));
+  return fileset_location(fileset.stored, name.value_or(""), sub_path);
+}
+
+Result<HttpResponse> get_location(CatalogRequest& request) {
+  TRY_ASSIGN(const std::string location, find_location(request));
+  Bytes members = ",\"fileLocation\":";
+  append_json_string(members, location);
+  return catalog_answer(members);
+}
+
+// What is in one directory: {"name","isDir","size","lastModified","path"} each.
+class FilesetFiles final : public BodySource {
+ public:
+  FilesetFiles(const CatalogRequest& request, std::shared_ptr<Files> files, FileLister lister,
+               std::string directory)
+      : context_(request.context),
+        authorization_(request.user.authorization),
+        files_(std::move(files)),
+        lister_(std::move(lister)),
+        directory_(std::move(directory)) {}
+
+  Result<Chunk> next() override {
+    TRY(check_still_valid(context_, authorization_));
+    Chunk chunk;
+    if (!has_begun_) chunk.bytes = "{\"code\":0,\"files\":[";
+    for (size_t i = 0; i < page_entries; ++i) {
+      TRY_ASSIGN(const auto file, lister_.next());
+      if (!file.has_value()) {
+        chunk.bytes += "]}";
+        return chunk;
+      }
+      if (std::exchange(has_any_, true)) chunk.bytes += ',';
+      append_file(chunk.bytes, *file);
+    }
+    has_begun_ = true;
+    chunk.then = Chunk::Then::more;
+    return chunk;
+  }
+
+ private:
+  static constexpr size_t page_entries = 1'000;
+
+  void append_file(Bytes& out, const ListedFile& file) {
+    ByteView path = file.path;
+    const bool is_directory = path.ends_with('/');
+    if (is_directory) path.remove_suffix(1);
+    const size_t slash = path.rfind('/');
+    out += "{\"name\":";
+    append_json_string(out, slash == ByteView::npos ? path : path.substr(slash + 1));
+    out += fmt::format(",\"isDir\":{},\"size\":{},\"lastModified\":{},\"path\":", is_directory,
+                       file.attributes && !is_directory ? file.attributes->size : 0,
+                       file.attributes ? file.attributes->modified_ns / 1'000'000 : 0);
+    append_json_string(out, directory_);
+    out += '}';
+  }
+
+  const RestContext& context_;
+  const std::string authorization_;
+  const std::shared_ptr<Files> files_;
+  FileLister lister_;
+  const std::string directory_;  // that they are in
+  bool has_begun_ = false;
+  bool has_any_ = false;
+};
+
+Result<HttpResponse> list_files(CatalogRequest& request) {
+  TRY_ASSIGN(const std::string location, find_location(request));
+  const auto path = path_in_trellis(location);
+  if (!path.has_value()) {
+    return Error{Code::unsupported,
+                 fmt::format("{} is not in Trellis: files are listed of trellis:///PATH only",
+                             quote(location)),
+                 "unsupported"};
+  }
+  const std::string directory = path->ends_with('/') ? *path : *path + "/";
+  TRY_ASSIGN(auto files, request.context.files.files_of(request.user.data.tenant));
+  TRY_ASSIGN(FileLister lister, files->lister(request.user.data.caller, directory,
+                                              {.attributes = true}));
+  HttpResponse response;
+  response.content_type = json_type;
+  response.stream = std::make_unique<FilesetFiles>(request, std::move(files), std::move(lister),
+                                                   directory);
+  return response;
+}
+
+constexpr CatalogRoute fileset_routes[] = {
+    {HttpMethod::get, CatalogRoute::Under::schema, "/filesets/{fileset}/location",
+     CatalogType::fileset, "GET", get_location},
+    {HttpMethod::get, CatalogRoute::Under::schema, "/filesets/{fileset}/files",
+     CatalogType::fileset, "LIST", list_files},
+};
+
+}  // namespace
+
+std::span<const CatalogRoute> catalog_fileset_routes() { return fileset_routes; }
+
+}  // namespace trellis
