@@ -56,6 +56,7 @@ struct EntityWay {
   // What it stands in. REQUIRES: parent_found
   std::span<const CatalogRef> above() const { return std::span(refs).first(path.names.size() - 1); }
   CatalogRef parent() const { return above().empty() ? CatalogRef() : above().back(); }
+  // Whether it leads the same way.
   bool is_same(const EntityWay& other) const {
     return refs == other.refs && disabled == other.disabled;
   }
@@ -89,8 +90,9 @@ class CatalogPlan {
   // The record of what a way leads to. REQUIRES: it is complete, and to no column.
   CatalogPlan& read_entity(size_t path = 0);
   CatalogPlan& write_entity(size_t path = 0);
-  // All names in what a way's last level stands in. REQUIRES: parent_found.
-  CatalogPlan& write_names(size_t path = 0);
+  // Everything that make() writes, or put() of one that is renamed, moved or found by other names.
+  // REQUIRES: the metalake comes first in `above`.
+  CatalogPlan& write_all_of(std::span<const CatalogRef> above, const CatalogRef& ref);
   // The log of a metalake; that of the first path is always planned for.
   CatalogPlan& log_in(const Uuid& metalake);
   // So much that naming it all would cost more: the keyspace alone.
@@ -103,7 +105,6 @@ class CatalogPlan {
 
   const KeyspaceId keyspace_;
   std::vector<EntityWay> ways_;
-  std::optional<Uuid> log_;
   Scope scope_;
   bool everything_ = false;
 };
@@ -123,11 +124,15 @@ class CatalogChange {
 
   // What a way leads to. REQUIRES: it is complete; the plan reads or writes it.
   Result<Entity> entity(size_t path = 0);
-  // Writes it with the next version and who changed it. REQUIRES: entity() gave it, its place is
-  // the same, and the plan writes it.
+  // The same by where it stands.
+  Result<Entity> read(std::span<const CatalogRef> above, const CatalogRef& ref);
+  // Writes it, with the next version and who changed it; also under another name or in another
+  // place. REQUIRES: entity() or read() gave it, and the plan writes what changes.
   Status put(Entity& entity);
-  // A new one, with all that finds it. REQUIRES: its name is free; the plan writes all of it.
+  // A new one. REQUIRES: the plan writes all of it.
   Status make(Entity& entity);
+  // Name to id. The name must be free.
+  Status put_name(const Entity& entity);
 
   // Any record. Only those that the plan names.
   struct Record {
@@ -137,13 +142,21 @@ class CatalogChange {
     ByteView value() const { return old.bytes(); }  // REQUIRES: found
   };
   Result<Record> record(Bytes key);
-  void put(const Record& record, ByteView value) { view_.put(record.key, value, record.old); }
+  void put(const Record& record, ByteView value) {
+    if (frees_)
+      view_.put_note(record.key, value, record.old);
+    else
+      view_.put(record.key, value, record.old);
+  }
   void remove(const Record& record) {
     if (record.found()) view_.remove(record.key, record.old);
   }
 
-  // One more change in the metalake's log. `action` is create, alter, drop, ...; what else the
-  // change says, `also` writes into it.
+  // What it puts from now on leads to much more that goes: no quota of bytes holds it up.
+  void frees() { frees_ = true; }
+
+  // One more change in the log of the entity's metalake. `action` is create, alter, drop, ...; what
+  // else the change says, `also` writes into it.
   Status log(std::string_view action, const Entity& entity, const EntityPath& path,
              FunctionRef<void(stored::CatalogChange&)> also);
   Status log(std::string_view action, const Entity& entity, size_t path = 0);
@@ -151,12 +164,20 @@ class CatalogChange {
  private:
   friend class CatalogChanger;
   CatalogChange(const CatalogCall& call, CatalogPlan& plan, CountedView& view);
+  static Result<Bytes> encode_stored(const Entity& entity);
+  Status put_names(const Entity& before, const Entity& entity);
+  Status put_search(const Entity& before, const Entity& entity);
 
   const CatalogCall& call_;
   CatalogPlan& plan_;
   CountedView& view_;
   const uint64_t now_ms_;
-  std::map<Bytes, Value, std::less<>> read_;  // entities as they were read
+  bool frees_ = false;
+  struct Read {
+    Entity entity;
+    Value old;
+  };
+  std::map<CatalogRef, Read> read_;
 };
 
 Status change_catalog(const CatalogCall& call, std::span<const EntityPath> paths,

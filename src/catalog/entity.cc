@@ -12,6 +12,7 @@ namespace {
 
 constexpr char named_format = 0x01;
 constexpr unsigned char flag_disabled = 1;
+constexpr size_t searched_bytes_max = 256;
 
 bool stands_in_schema(CatalogType type) {
   return type >= CatalogType::table && type <= CatalogType::function;
@@ -64,6 +65,20 @@ std::string entity_tag(const Entity& entity) {
   return fmt::format("{}-{:x}", to_hex(id), entity.stored.version());
 }
 
+Result<Entity> decode_entity(std::span<const CatalogRef> above, const CatalogRef& ref,
+                             ByteView value) {
+  Entity entity{ref, {above.begin(), above.end()}, {}};
+  TRY(decode_message(value, entity.stored, "catalog entity"));
+  return entity;
+}
+
+const stored::CatalogColumn* find_column(const stored::CatalogEntity& entity,
+                                         std::string_view name) {
+  for (const stored::CatalogColumn& column : entity.table().columns())
+    if (column.name() == name) return &column;
+  return nullptr;
+}
+
 // --- keys ---
 
 Bytes entity_key(KeyspaceId keyspace, std::span<const CatalogRef> above, const CatalogRef& ref) {
@@ -90,6 +105,29 @@ Bytes name_key(KeyspaceId keyspace, const CatalogRef& parent, CatalogType type,
 Bytes place_key(KeyspaceId keyspace, const CatalogRef& ref) {
   if (ref.has_uuid()) return encode(CatalogUuidKey{keyspace, ref.type, ref.id});
   return encode(CatalogIdKey{keyspace, ref.type, ref.number()});
+}
+
+Bytes searched(std::string_view name) {
+  Bytes out(name.substr(0, searched_bytes_max));
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+std::vector<Bytes> search_keys(KeyspaceId keyspace, const Entity& entity) {
+  std::vector<Bytes> keys;
+  if (!is_searchable(entity.ref.type)) return keys;
+  const auto add = [&](CatalogSearchKind kind, std::string_view name, const CatalogRef& ref) {
+    keys.push_back(
+        encode(CatalogSearchKey{keyspace, entity.metalake(), kind, searched(name), ref}));
+  };
+  add(CatalogSearchKind::name, entity.name(), entity.ref);
+  for (const stored::CatalogColumn& column : entity.stored.table().columns())
+    add(CatalogSearchKind::column, column.name(),
+        CatalogRef::column(entity.ref.number(), EntityId{column.id()}));
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
 }
 
 // --- values ---

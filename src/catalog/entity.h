@@ -54,6 +54,12 @@ struct Entity {
 // What names this version of it and no other, in hex digits. For ETags.
 std::string entity_tag(const Entity& entity);
 
+Result<Entity> decode_entity(std::span<const CatalogRef> above, const CatalogRef& ref,
+                             ByteView value);
+// Null: it has none of that name, or is no table.
+const stored::CatalogColumn* find_column(const stored::CatalogEntity& entity,
+                                         std::string_view name);
+
 // --- keys ---
 
 // Of what stands below `above` (from the metalake down).
@@ -66,6 +72,12 @@ Bytes name_key(KeyspaceId keyspace, const CatalogRef& parent, CatalogType type,
                std::string_view name);
 // Id to place. REQUIRES: no column.
 Bytes place_key(KeyspaceId keyspace, const CatalogRef& ref);
+
+// What it is found by, in order.
+std::vector<Bytes> search_keys(KeyspaceId keyspace, const Entity& entity);
+inline constexpr ByteView search_value = "\x01";
+// As names are written there.
+Bytes searched(std::string_view name);
 
 // --- values ---
 
