@@ -1,9 +1,10 @@
 // What happened in a metalake, and where something is.
 #include <fmt/format.h>
 
+#include "catalog/entity_json.h"
 #include "json/json_text.h"
+#include "net/ascii.h"
 #include "rest/answers.h"
-#include "rest/catalog_forms.h"
 #include "rest/catalog_routes.h"
 #include "rest/request_reading.h"
 
@@ -29,7 +30,7 @@ void append_full_name(Bytes& out, const Names& names, size_t from) {
 void append_change(Bytes& out, const Catalog::NumberedChange& numbered) {
   const stored::CatalogChange& change = numbered.change;
   out += fmt::format("{{\"number\":{},\"time\":\"{}\",\"action\":", numbered.number,
-                     catalog_time(change.time_ms()));
+                     instant_text(change.time_ms()));
   append_json_string(out, change.action());
   out += ",\"user\":";
   append_json_string(out, change.user());
@@ -65,9 +66,9 @@ Result<HttpResponse> get_changes(CatalogRequest& request) {
 Result<std::optional<CatalogType>> query_type(const CatalogRequest& request) {
   TRY_ASSIGN(const auto text, query_text(request.http, "type"));
   if (!text.has_value()) return std::optional<CatalogType>();
-  const auto type = catalog_type_named(*text);
-  if (!type.has_value()) return bad_query(fmt::format("there is no type {}", quote(*text)));
-  return type;
+  for (size_t i = 0; i < std::size(catalog_types); ++i)
+    if (equals_ignoring_case(catalog_types[i].name, *text)) return static_cast<CatalogType>(i);
+  return bad_query(fmt::format("there is no type {}", quote(*text)));
 }
 
 Result<HttpResponse> search_metalake(CatalogRequest& request) {

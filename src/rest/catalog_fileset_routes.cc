@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "catalog/fileset_location.h"
+#include "catalog/drafts.h"
 #include "fs/file_systems.h"
 #include "fs/files.h"
 #include "json/json_text.h"
@@ -16,6 +16,8 @@
 
 namespace trellis {
 namespace {
+
+constexpr std::string_view trellis_location = "trellis:///";
 
 // Gravitino's clients encode it once more than the query does.
 Result<std::string> query_sub_path(const CatalogRequest& request) {
@@ -96,14 +98,14 @@ class FilesetFiles final : public BodySource {
 
 Result<HttpResponse> list_files(CatalogRequest& request) {
   TRY_ASSIGN(const std::string location, find_location(request));
-  const auto path = path_in_trellis(location);
-  if (!path.has_value()) {
+  if (!location.starts_with(trellis_location)) {
     return Error{Code::unsupported,
                  fmt::format("{} is not in Trellis: files are listed of trellis:///PATH only",
                              quote(location)),
                  "unsupported"};
   }
-  const std::string directory = path->ends_with('/') ? *path : *path + "/";
+  std::string directory = location.substr(trellis_location.size() - 1);
+  if (!directory.ends_with('/')) directory += '/';
   TRY_ASSIGN(auto files, request.context.files.files_of(request.user.data.tenant));
   TRY_ASSIGN(FileLister lister, files->lister(request.user.data.caller, directory,
                                               {.attributes = true}));
@@ -114,7 +116,31 @@ Result<HttpResponse> list_files(CatalogRequest& request) {
   return response;
 }
 
+TextMap properties_of(const Entity& entity) {
+  return {entity.stored.properties().begin(), entity.stored.properties().end()};
+}
+
+// Its files are where its schema or catalog says, if the request does not, or else in Trellis.
+Result<HttpResponse> create_fileset(CatalogRequest& request) {
+  TRY_ASSIGN(stored::CatalogEntity draft, read_draft(request));
+  EntityPath above = request.parent_path();
+  TRY_ASSIGN(const Entity schema, request.catalog().load(request.call(), above));
+  above = parent_of(above);
+  TRY_ASSIGN(const Entity catalog, request.catalog().load(request.call(), above));
+  FilesetPlace place{request.names[1], request.names[2], properties_of(catalog),
+                     properties_of(schema)};
+  if (!place.catalog_properties.contains("location") &&
+      !place.schema_properties.contains("location") && draft.fileset().type() != "external") {
+    place.schema_properties["location"] = fmt::format(
+        "{}{}/{}/{}", trellis_location, request.names[0], request.names[1], request.names[2]);
+  }
+  TRY(place_fileset(place, draft));
+  return create_drafted(request, std::move(draft));
+}
+
 constexpr CatalogRoute fileset_routes[] = {
+    {HttpMethod::post, CatalogRoute::Under::schema, "/filesets", CatalogType::fileset, "CREATE",
+     create_fileset, catalog_body_bytes_max},
     {HttpMethod::get, CatalogRoute::Under::schema, "/filesets/{fileset}/location",
      CatalogType::fileset, "GET", get_location},
     {HttpMethod::get, CatalogRoute::Under::schema, "/filesets/{fileset}/files",

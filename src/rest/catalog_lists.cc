@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "catalog/entity_json.h"
 #include "json/json_body.h"
 #include "json/json_text.h"
 #include "rest/answers.h"
-#include "rest/catalog_forms.h"
 #include "rest/request_reading.h"
 
 namespace trellis {
@@ -63,7 +63,7 @@ class EntityList final : public BodySource {
   // The first page. More are to come if has_more().
   Status begin() {
     next_ = "{\"code\":0,\"";
-    next_ += asked_.in_full ? catalog_form(type_).members : "identifiers";
+    next_ += asked_.in_full ? catalog_plural(type_) : "identifiers";
     next_ += "\":[";
     TRY(append_page(next_));
     return {};
@@ -129,7 +129,7 @@ class EntityList final : public BodySource {
     for (const auto& entity : entities) {
       if (!entity.has_value()) continue;  // gone since
       if (std::exchange(has_any_, true)) out += ',';
-      catalog_form(type_).append(out, *entity);
+      append_entity(out, type_, entity->stored);
     }
     last_ = names.back();
     return got;
@@ -158,7 +158,7 @@ Result<HttpResponse> list_dropped(const CatalogRequest& request) {
     append_json_string(members, entity.name);
     members += ",\"dropper\":";
     append_json_string(members, entity.by);
-    members += fmt::format(",\"dropTime\":\"{}\"}}", catalog_time(entity.dropped_ms));
+    members += fmt::format(",\"dropTime\":\"{}\"}}", instant_text(entity.dropped_ms));
   }
   members += ']';
   return catalog_answer(members);
@@ -199,8 +199,7 @@ Result<HttpResponse> get_entities(CatalogRequest& request) {
   }
   TRY_ASSIGN(const auto entities, request.catalog().load_many(request.call(), request.parent_path(),
                                                               request.route.type, names));
-  const CatalogForm& form = catalog_form(request.route.type);
-  Bytes out = fmt::format("{{\"code\":0,\"{}\":[", form.members);
+  Bytes out = fmt::format("{{\"code\":0,\"{}\":[", catalog_plural(request.route.type));
   Bytes missing;
   bool is_first = true;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -210,7 +209,7 @@ Result<HttpResponse> get_entities(CatalogRequest& request) {
       continue;
     }
     if (!std::exchange(is_first, false)) out += ',';
-    form.append(out, *entities[i]);
+    append_entity(out, request.route.type, entities[i]->stored);
   }
   out += "],\"missing\":[" + missing + "]}";
   return text_answer(std::move(out));

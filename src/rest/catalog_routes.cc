@@ -193,6 +193,14 @@ std::optional<unsigned> accepted_media_version(std::string_view accept) {
   return 1;
 }
 
+std::string_view catalog_plural(CatalogType type) {
+  constexpr std::string_view plurals[] = {
+      "metalakes", "catalogs", "schemas",   "brokers", "tables",   "topics", "filesets", "models",
+      "views",     "functions", "tags",     "policies", "users",   "groups", "roles",    "columns"};
+  static_assert(std::size(plurals) == std::size(catalog_types));
+  return plurals[static_cast<size_t>(type)];
+}
+
 HttpResponse catalog_answer(std::string_view members) {
   Bytes body = "{\"code\":0";
   body += members;

@@ -78,6 +78,13 @@ Result<std::string> read_if_match(const CatalogRequest& request);
 // Of "application/vnd.gravitino.v2+json", wherever it stands; absent: a version that is not known.
 std::optional<unsigned> accepted_media_version(std::string_view accept);
 
+// Of a body that makes something of the route's type; the name in it is what messages say.
+Result<stored::CatalogEntity> read_draft(CatalogRequest& request);
+// Makes it where the path says, and answers with it.
+Result<HttpResponse> create_drafted(CatalogRequest& request, stored::CatalogEntity draft);
+
+// "tables": the member with many of them.
+std::string_view catalog_plural(CatalogType type);
 // {"code":0} and what `append` adds behind it, which begins with a comma.
 HttpResponse catalog_answer(std::string_view members = {});
 
