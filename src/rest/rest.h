@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/result.h"
-#include "catalog/catalog.h"
 #include "net/http_types.h"
 #include "net/router.h"
 #include "raw/raw.h"
@@ -25,6 +24,7 @@
 
 namespace trellis {
 
+class Catalog;
 class EmbeddedRanges;
 class FileSystems;
 
