@@ -20,29 +20,6 @@ std::string_view cut_name(std::string_view name) {
   return name.substr(0, catalog_name_bytes_max + 1);
 }
 
-Status check_path(const EntityPath& path) {
-  if (path.type == CatalogType::column)
-    return illegal_argument("a column is read and changed with its table");
-  if (path.names.size() == catalog_depth(path.type)) return {};
-  return illegal_argument(fmt::format("a {} has {} names from the metalake down; this has {}",
-                                      catalog_word(path.type).name, catalog_depth(path.type),
-                                      path.names.size()));
-}
-
-// The path of something in `parent`, to find the way to it.
-Result<EntityPath> child_of(const EntityPath& parent, CatalogType type, std::string name) {
-  EntityPath child{type, parent.names};
-  child.names.push_back(std::move(name));
-  TRY(check_path(child));
-  return child;
-}
-
-std::vector<EntityPath> paths_of(const EntityPath& path, const CatalogExtra& extra) {
-  std::vector<EntityPath> paths{path};
-  paths.insert(paths.end(), extra.paths.begin(), extra.paths.end());
-  return paths;
-}
-
 // Absent: it was renamed, moved or collected meanwhile.
 Result<std::optional<Entity>> read_entity(Tenant& tenant, const EntityWay& way) {
   Value value;
@@ -101,12 +78,13 @@ Result<size_t> load_portion(Tenant& tenant, const EntityWay& way,
   return bytes;
 }
 
-Status check_tag(const Entity& entity, std::string_view if_match) {
-  if (if_match.empty() || if_match == entity_tag(entity)) return {};
-  return version_changed(entity.ref.type, entity.name());
-}
-
 }  // namespace
+
+std::vector<EntityPath> CatalogExtra::paths_with(const EntityPath& first) const {
+  std::vector<EntityPath> all{first};
+  all.insert(all.end(), paths.begin(), paths.end());
+  return all;
+}
 
 Catalog::Catalog(KeyBorders borders)
     : borders_(std::move(borders)), random_(std::random_device{}()) {}
@@ -114,6 +92,7 @@ Catalog::Catalog(KeyBorders borders)
 Result<Entity> Catalog::create(const CatalogCall& call, const EntityPath& path,
                                stored::CatalogEntity draft, const CatalogExtra& extra) {
   TRY(check_path(path));
+  TRY(call.tenant.admit(call.caller, Access::write, 0));  // before an id is taken
   TRY_ASSIGN(const CatalogRef ref, new_ref(call.tenant, path.type));
   const auto check = [](const EntityWay& way) -> Status {
     TRY(require_parent(way));
@@ -135,7 +114,7 @@ Result<Entity> Catalog::create(const CatalogCall& call, const EntityPath& path,
     TRY(change.log("create", entity));
     return extra.run ? extra.run(change, entity) : Status();
   };
-  TRY(change_catalog(call, paths_of(path, extra), plan, run));
+  TRY(change_catalog(call, extra.paths_with(path), plan, run));
   return entity;
 }
 
@@ -204,7 +183,7 @@ Result<Entity> Catalog::alter(const CatalogCall& call, const EntityPath& path,
                               FunctionRef<Status(Entity&)> change, const AlterOptions& options,
                               const CatalogExtra& extra) {
   TRY(check_path(path));
-  std::vector<EntityPath> paths = paths_of(path, extra);
+  std::vector<EntityPath> paths = extra.paths_with(path);
   const size_t schema = paths.size();  // the way to the new one
   if (options.new_schema) {
     if (catalog_depth(path.type) != 4)

@@ -40,6 +40,8 @@ struct CatalogExtra {
   // `ref`: of the entity. May be empty.
   std::function<Status(CatalogPlan& plan, const CatalogRef& ref)> plan = {};
   std::function<Status(CatalogChange& change, const Entity& entity)> run = {};
+
+  std::vector<EntityPath> paths_with(const EntityPath& first) const;
 };
 
 // Of names in one place, in their order (bytes).
@@ -76,9 +78,10 @@ struct DroppedEntity {
   std::string by;
 };
 
+// What fits all that is not empty. The case of ASCII letters does not matter; '*' is any text.
 struct CatalogSearch {
-  std::string name = {};    // of entities: begins so; '*' is any text. Case does not matter
-  std::string column = {};  // tables with such a column
+  std::string name = {};    // begins so; with `column`: the table's
+  std::string column = {};  // columns whose names begin so; with `tag`: or tables that have such
   std::string tag = {};     // what has the tag itself
   std::optional<CatalogType> type = {};
   std::string page_token = {};  // of the page before
@@ -124,7 +127,7 @@ class Catalog final : public GarbageOwner {
   // False: it is not there (nor, of a catalog, its metalake; nor, of a table, its schema).
   Result<bool> drop(const CatalogCall& call, const EntityPath& path,
                     const DropOptions& options = {}, const CatalogExtra& extra = {});
-  // By name, the last first of each; no more than `limit`.
+  // By name and time, no more than `limit`.
   Result<std::vector<DroppedEntity>> list_dropped(const CatalogCall& call, const EntityPath& parent,
                                                   CatalogType type, size_t limit = 1'000);
   // The one that was dropped last under that name.
@@ -174,6 +177,9 @@ class Catalog final : public GarbageOwner {
   };
   using NoteId = std::pair<KeyspaceId, Bytes>;
   Result<bool> collect_one(Tenant& tenant, const Garbage& note);
+  std::optional<KeyPart> take_part(const NoteId& id, FunctionRef<std::vector<KeyPart>()> parts);
+  void put_back(const NoteId& id, KeyPart part);
+  bool is_under_way(const NoteId& id);
   std::mutex collect_mutex_;
   std::map<NoteId, UnderWay> under_way_;
 };

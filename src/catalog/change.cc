@@ -15,11 +15,6 @@ namespace {
 constexpr unsigned plans_max = 6;
 constexpr size_t planned_locks_max = 48;
 
-Error catalog_plan_outdated() {
-  return {Code::conflict, "the plan of a change of the catalog is outdated",
-          "catalog_plan_outdated"};
-}
-
 bool can_be_name(std::string_view name) {
   return !name.empty() && name.size() <= catalog_name_bytes_max;
 }
@@ -50,6 +45,11 @@ Status check_levels(const EntityWay& way, size_t levels, size_t in_use_levels) {
 }
 
 }  // namespace
+
+Error catalog_plan_outdated() {
+  return {Code::conflict, "the plan of a change of the catalog is outdated",
+          "catalog_plan_outdated"};
+}
 
 // --- ways ---
 

@@ -180,6 +180,10 @@ class CatalogChange {
   std::map<CatalogRef, Read> read_;
 };
 
+// What the second function returns if what the first one found out is not so any more: all starts
+// over.
+Error catalog_plan_outdated();
+
 Status change_catalog(const CatalogCall& call, std::span<const EntityPath> paths,
                       FunctionRef<Status(CatalogPlan&)> plan,
                       FunctionRef<Status(CatalogChange&)> run);

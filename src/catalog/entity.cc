@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "catalog/catalog_error.h"
 #include "codec/stored_message.h"
 
 namespace trellis {
@@ -31,6 +32,22 @@ EntityPath parent_of(const EntityPath& path) {
   const size_t depth = path.names.size() - 1;
   return {depth == 0 ? CatalogType::metalake : catalog_type_at(path.type, depth),
           std::vector(path.names.begin(), path.names.end() - 1)};
+}
+
+Status check_path(const EntityPath& path) {
+  if (path.type == CatalogType::column)
+    return illegal_argument("a column is read and changed with its table");
+  if (path.names.size() == catalog_depth(path.type)) return {};
+  return illegal_argument(fmt::format("a {} has {} names from the metalake down; this has {}",
+                                      catalog_word(path.type).name, catalog_depth(path.type),
+                                      path.names.size()));
+}
+
+Result<EntityPath> child_of(const EntityPath& parent, CatalogType type, std::string name) {
+  EntityPath child{type, parent.names};
+  child.names.push_back(std::move(name));
+  TRY(check_path(child));
+  return child;
 }
 
 std::string to_string(const EntityPath& path) {
@@ -63,6 +80,11 @@ std::string entity_tag(const Entity& entity) {
   Bytes id;
   append_id(id, entity.ref);
   return fmt::format("{}-{:x}", to_hex(id), entity.stored.version());
+}
+
+Status check_tag(const Entity& entity, std::string_view if_match) {
+  if (if_match.empty() || if_match == entity_tag(entity)) return {};
+  return version_changed(entity.ref.type, entity.name());
 }
 
 Result<Entity> decode_entity(std::span<const CatalogRef> above, const CatalogRef& ref,

@@ -30,6 +30,10 @@ struct EntityPath {
 };
 // What a thing stands in; of a metalake: a path without names. REQUIRES: has names.
 EntityPath parent_of(const EntityPath& path);
+// Something in `parent`; illegal_argument if nothing of the type stands in such.
+Result<EntityPath> child_of(const EntityPath& parent, CatalogType type, std::string name);
+// illegal_argument: it has too many or too few names, or is a column's.
+Status check_path(const EntityPath& path);
 // "lake.hive.sales.orders", for messages.
 std::string to_string(const EntityPath& path);
 
@@ -53,6 +57,8 @@ struct Entity {
 
 // What names this version of it and no other, in hex digits. For ETags.
 std::string entity_tag(const Entity& entity);
+// version_changed if it has another tag. Empty: any will do.
+Status check_tag(const Entity& entity, std::string_view if_match);
 
 Result<Entity> decode_entity(std::span<const CatalogRef> above, const CatalogRef& ref,
                              ByteView value);

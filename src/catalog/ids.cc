@@ -24,6 +24,30 @@ Uuid make_uuid(uint64_t unix_ms, uint64_t chance, uint64_t number) {
   return uuid;
 }
 
+// What the records of ids say, whether it lives or not. Absent: there is none.
+Result<std::optional<EntityPath>> written_path(Tenant& tenant, const CatalogRef& ref) {
+  Engine& engine = tenant.map().engine;
+  Value value;
+  TRY(engine.get(place_key(tenant.id(), ref), value));
+  if (!value.found()) return std::optional<EntityPath>();
+  TRY_ASSIGN(const EntityPlace place, decode_place(value.bytes()));
+  EntityPath path{ref.type, {}};
+  for (const CatalogRef& above : place.above) {
+    TRY(engine.get(place_key(tenant.id(), above), value));
+    if (!value.found()) return std::optional<EntityPath>();
+    TRY_ASSIGN(const EntityPlace at, decode_place(value.bytes()));
+    path.names.push_back(at.name);
+  }
+  path.names.push_back(place.name);
+  if (path.names.size() != catalog_depth(ref.type))
+    return Error{Code::corrupt, "the place of " + CatalogRefBytes::text(ref) + " makes no sense"};
+  return std::optional(std::move(path));
+}
+
+bool leads_to(const EntityWay& way, const CatalogRef& ref) {
+  return way.complete() && way.ref() == ref;
+}
+
 }  // namespace
 
 Result<uint64_t> Catalog::next_id(Tenant& tenant) {
@@ -39,6 +63,7 @@ Result<uint64_t> Catalog::next_id(Tenant& tenant) {
                      [&](CountedView& view) -> Status {
                        Value old;
                        TRY(view.get(key, old));
+                       first = 1;
                        if (old.found()) {
                          TRY_ASSIGN(first, decode_counter(old.bytes(), "next id"));
                        }
@@ -60,34 +85,28 @@ Result<CatalogRef> Catalog::new_ref(Tenant& tenant, CatalogType type) {
 }
 
 Result<std::optional<EntityPath>> Catalog::path_of(Tenant& tenant, const CatalogRef& ref) {
-  Engine& engine = tenant.map().engine;
   CatalogRef of = ref;
   if (ref.type == CatalogType::column) of = CatalogRef::of(CatalogType::table, ref.number());
+  std::optional<EntityPath> path;
+  EntityWay way;
+  do {
+    const std::optional<EntityPath> before = std::move(path);
+    TRY_ASSIGN(path, written_path(tenant, of));
+    if (!path) return path;
+    TRY_ASSIGN(way, find_way(tenant, *path));
+    if (!leads_to(way, of) && path == before) return std::optional<EntityPath>();
+  } while (!leads_to(way, of));  // something was renamed meanwhile, or is dropped
+  if (ref.type != CatalogType::column) return path;
+
   Value value;
-  TRY(engine.get(place_key(tenant.id(), of), value));
-  if (!value.found()) return std::optional<EntityPath>();
-  TRY_ASSIGN(const EntityPlace place, decode_place(value.bytes()));
-
-  EntityPath path{of.type, {}};
-  for (const CatalogRef& above : place.above) {
-    TRY(engine.get(place_key(tenant.id(), above), value));
-    if (!value.found()) return std::optional<EntityPath>();
-    TRY_ASSIGN(const EntityPlace at, decode_place(value.bytes()));
-    path.names.push_back(at.name);
-  }
-  path.names.push_back(place.name);
-  TRY_ASSIGN(const EntityWay way, find_way(tenant, path));
-  if (!way.complete() || way.ref() != of) return std::optional<EntityPath>();
-  if (ref.type != CatalogType::column) return std::optional(std::move(path));
-
-  TRY(engine.get(entity_key(tenant.id(), way.above(), of), value));
+  TRY(tenant.map().engine.get(entity_key(tenant.id(), way.above(), of), value));
   if (!value.found()) return std::optional<EntityPath>();
   TRY_ASSIGN(const Entity table, decode_entity(way.above(), of, value.bytes()));
   for (const stored::CatalogColumn& column : table.stored.table().columns()) {
     if (column.id() != ref.column_number().value) continue;
-    path.type = CatalogType::column;
-    path.names.push_back(column.name());
-    return std::optional(std::move(path));
+    path->type = CatalogType::column;
+    path->names.push_back(column.name());
+    return path;
   }
   return std::optional<EntityPath>();
 }

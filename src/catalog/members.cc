@@ -18,6 +18,28 @@ ByteView id_of(const CatalogRef& ref) {
   return {reinterpret_cast<const char*>(ref.id.data()), ref.id_bytes()};
 }
 
+// The letters of catalog_relation_words: what may have such a relation to others, and others to it.
+std::string_view relations_from(CatalogType type) {
+  switch (type) {
+    case CatalogType::user:
+    case CatalogType::group: return "r";
+    case CatalogType::role: return "og";
+    case CatalogType::column: return "tp";
+    default: return "tpo";
+  }
+}
+
+std::string_view relations_to(CatalogType type) {
+  switch (type) {
+    case CatalogType::user:
+    case CatalogType::group: return "o";
+    case CatalogType::role: return "rg";
+    case CatalogType::tag: return "tg";
+    case CatalogType::policy: return "pg";
+    default: return "g";
+  }
+}
+
 }  // namespace
 
 std::vector<Bytes> members_of(KeyspaceId keyspace, const Uuid& metalake, const CatalogRef& ref,
@@ -32,30 +54,27 @@ std::vector<Bytes> members_of(KeyspaceId keyspace, const Uuid& metalake, const C
     add("al", id_of(ref));
   }
   if (ref.type == CatalogType::role) add("ga", id_of(ref));
+  if (ref.type <= CatalogType::schema) add("dl", encode_ref(ref));
   const ByteView lake(reinterpret_cast<const char*>(metalake.data()), metalake.size());
   if (ref.type == CatalogType::metalake)
     for (const std::string_view letters : {"st", "rl", "ri", "ix", "lg"}) add(letters, lake);
   if (metalake_goes) return prefixes;
-  const auto add_in_metalake = [&](std::string_view letters, std::string_view relation,
-                                   const CatalogRef& of) {
-    Bytes id(lake);
-    id += '_';
-    id += relation;
-    if (!relation.empty()) id += '_';
-    id += encode_ref(of);
-    // All columns of a table: without a column's own id.
-    if (of.type == CatalogType::column) id.resize(id.size() - 8);
-    add(letters, id);
+
+  // All columns of a table: their refs without their own ids.
+  Bytes columns = encode_ref(CatalogRef::column(ref.number(), EntityId{0}));
+  columns.resize(columns.size() - 8);
+  const auto add_statistics = [&](ByteView of) { add("st", Bytes(lake) + '_' + Bytes(of)); };
+  const auto add_relations = [&](std::string_view letters, std::string_view relations,
+                                 ByteView of) {
+    for (const char relation : relations)
+      add(letters, Bytes(lake) + '_' + relation + '_' + Bytes(of));
   };
-  std::vector<CatalogRef> refs{ref};
-  if (ref.type == CatalogType::table) refs.push_back(CatalogRef::column(ref.number(), EntityId{0}));
-  for (const CatalogRef& of : refs) {
-    add_in_metalake("st", "", of);
-    for (const Word& relation : catalog_relation_words) {
-      add_in_metalake("rl", relation.bytes, of);
-      add_in_metalake("ri", relation.bytes, of);
-    }
-  }
+  add_statistics(encode_ref(ref));
+  add_relations("rl", relations_from(ref.type), encode_ref(ref));
+  add_relations("ri", relations_to(ref.type), encode_ref(ref));
+  if (ref.type != CatalogType::table) return prefixes;
+  add_statistics(columns);
+  add_relations("rl", relations_from(CatalogType::column), columns);
   return prefixes;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/no_wait.h"
+#include "codec/catalog_ref.h"
 #include "codec/counter_value.h"
 #include "codec/fs_keys.h"
 #include "codec/fs_values.h"
@@ -19,6 +20,13 @@ constexpr uint64_t figures_age_us = 1'000'000;  // on a shared engine
 
 int64_t entry_bytes(ByteView key, const Value& value) {
   return value.found() ? static_cast<int64_t>(key.size() + value.bytes().size()) : 0;
+}
+
+bool is_catalog_entity(ByteView key) {
+  const ByteView record = key.substr(4);
+  if (record.size() < 4 || record[0] != 'c' || record[3] != '_') return false;
+  return std::any_of(std::begin(catalog_types), std::end(catalog_types),
+                     [&](const Word& type) { return record.substr(1, 2) == type.bytes; });
 }
 
 Result<Keyspace> decode_stored(const Value& value, KeyspaceId id) {
@@ -156,6 +164,7 @@ std::optional<Counted> counted(ByteView key, ByteView value) {
     for (size_t i = 0; i < std::size(model_words); i++)
       if (key.substr(4).starts_with(model_words[i].bytes)) entry.model = static_cast<Model>(i);
     if (key.substr(4).starts_with("dm")) entry.figures.keys = 1;  // the record of a Redis key
+    if (is_catalog_entity(key)) entry.figures.keys = 1;
     if (decode<FsInodeKey>(key)) {
       entry.figures.keys = 1;
       if (const auto inode = decode<FsInode>(value))
