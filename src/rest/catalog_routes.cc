@@ -52,10 +52,12 @@ std::string in_brackets(std::string_view text) {
   return text.empty() ? "" : fmt::format(" [{}]", text);
 }
 
+const std::string malformed = "Malformed json request";
+
 // As Gravitino words it.
 std::string message_of(const CatalogRequest& request, const Error& error) {
-  if (error.reason == bad_body_reason)
-    return fmt::format("Malformed json request: {}", error.message);
+  if (error.reason == bad_body_reason) return malformed + ": " + error.message;
+  if (error.message.starts_with(malformed)) return error.message;
   const std::string_view noun = noun_of(request.route);
   const std::string_view operation = request.route.operation;
   if (operation.empty()) return error.message;

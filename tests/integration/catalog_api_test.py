@@ -1,12 +1,11 @@
 """Gravitino's REST API, through a running server: what its clients send and what they need to get
 back, for every kind of thing, every error and every rule that they depend on."""
 
-import concurrent.futures
 import json
 import unittest
 
-from catalog_http import COLUMNS, MEDIA, CatalogTest, basic, path, update
-from trellis_http import KEYSPACES, Wire
+from catalog_http import MEDIA, CatalogTest, basic, path, update
+from trellis_http import Wire
 
 
 class Frame(CatalogTest):
@@ -79,17 +78,20 @@ class Frame(CatalogTest):
     def test_malformed_bodies(self):
         self.make_lake()
         for body in ("", "{", "[]", "null", '"x"', '{"name":"a"', '{"name":"a"} {}',
-                     '{"name":1}', '{"name":"a","comment":{}}', '{"name":"a","properties":[]}',
-                     '{"name":"a","properties":{"x":1}}', '{"name":"a","extra":1}',
+                     '{"name":{}}', '{"name":"a","comment":{}}', '{"name":"a","properties":[]}',
+                     '{"name":"a","properties":{"x":[]}}', '{"name":"a","extra":1}',
                      '{"name":"a","name":"b"}', b'{"name":"\xff"}', "[" * 10_000,
                      '{"name":"a","properties":{"a":' + '{"b":' * 500):
             self.fails(self.api.post("/api/metalakes", body), 400, 1001,
-                       "IllegalArgumentException", "Malformed json request")
+                       "IllegalArgumentException")
             self.fails(self.api.put(path(self.lake), body), 400, 1001,
                        "IllegalArgumentException")
         for body in ({}, {"inUse": "yes"}, {"inUse": True, "x": 1}, []):
             self.fails(self.api.patch(path(self.lake), body), 400, 1001,
                        "IllegalArgumentException")
+        for body in ("{", '{"name":"a","extra":1}', '{"name":"a","name":"b"}'):
+            self.fails(self.api.post("/api/metalakes", body), 400, 1001,
+                       "IllegalArgumentException", "Malformed json request")
         self.assertEqual(self.get(self.lake)["metalake"]["audit"].get("lastModifier"), None)
 
     def test_ten_megabytes_of_properties(self):
@@ -178,16 +180,14 @@ class Metalakes(CatalogTest):
         self.assertTrue(self.ok(self.api.delete(path(self.lake)))["dropped"])
 
     def test_names(self):
-        for name in ("a", "_x", "A" * 64, "0", "ünï", "表"):
-            with self.subTest(name=name):
-                answer = self.api.post("/api/metalakes", {"name": name})
-                if name.isascii():
-                    self.ok(answer)
-                    self.ok(self.api.delete(path(name) + "?force=true"))
-        for name in ("a-b", "a/b", "a=b", "a b", "A" * 65, "*", "system", "%2F", ".", "a.b", "-a"):
+        for name in ("a", "_x", "A" * 64, "0", "System"):
+            self.ok(self.api.post("/api/metalakes", {"name": name}))
+            self.ok(self.api.delete(path(name) + "?force=true"))
+        for name in ("a-b", "a/b", "a=b", "a b", "A" * 65, "*", "system", "%2F", ".", "a.b", "-a",
+                     "ünï", "表", "\u202e", "a\u0000"):
             self.fails(self.api.post("/api/metalakes", {"name": name}), 400, 1001,
-                       "IllegalArgumentException" if name in ("*", "system")
-                       else "IllegalNameIdentifierException")
+                       "IllegalNameIdentifierException")
+            self.fails(self.api.get(path(name)), 404, 1003, "NoSuchMetalakeException")
         for name in ("", None):
             self.fails(self.api.post("/api/metalakes", {"name": name}), 400, 1001,
                        "IllegalArgumentException")
@@ -357,7 +357,7 @@ class Schemas(CatalogTest):
     def test_names_with_slashes(self):
         """The path is split before it is decoded."""
         catalog = self.make_catalog()
-        for name in ("a/b", "a=b/c-d", "a_/", "x" * 64, "día", "名前"):
+        for name in ("a/b", "a=b/c-d", "a_/", "x" * 64, "0//=="):
             with self.subTest(name=name):
                 self.ok(self.api.post(path(*catalog) + "/schemas", {"name": name}))
                 self.assertEqual(self.get(*catalog, name)["schema"]["name"], name)
@@ -366,7 +366,8 @@ class Schemas(CatalogTest):
                                  ["t/" + name[:60]])
                 self.assertTrue(self.ok(self.api.delete(path(*catalog, name) + "?cascade=true"))
                                 ["dropped"])
-        for name in ("/a", "-a", "=a", "a b", "a%2Fb", "a.b", "a\x00", "x" * 65, "a\n", "a'"):
+        for name in ("/a", "-a", "=a", "a b", "a%2Fb", "a.b", "a\x00", "x" * 65, "a\n", "a'",
+                     "día", "名前", "*"):
             self.fails(self.api.post(path(*catalog) + "/schemas", {"name": name}), 400, 1001,
                        "IllegalNameIdentifierException")
 
