@@ -69,8 +69,7 @@ Result<HttpResponse> drop_entity(CatalogRequest& request) {
   TRY_ASSIGN(const bool cascade, catalog_flag(request, "cascade"));
   options.force = request.route.type == CatalogType::schema ? cascade : force;
   TRY_ASSIGN(options.if_match, read_if_match(request));
-  TRY_ASSIGN(const bool dropped,
-             request.catalog().drop(request.call(), request.path(), options));
+  TRY_ASSIGN(const bool dropped, request.catalog().drop(request.call(), request.path(), options));
   return catalog_answer(dropped ? ",\"dropped\":true" : ",\"dropped\":false");
 }
 
@@ -114,11 +113,12 @@ constexpr size_t any_body = catalog_body_bytes_max;
 
 #define LEAF_ROUTES(type, words, word)                                                       \
   {get, schema, "/" words, type, "LIST", list_entities},                                     \
-      {post, schema, "/" words ":batchGet", type, "LOAD", get_entities, any_body},           \
+      {post, schema, "/" words ":batchGet", type, "LOAD", get_entities, any_body, "", true}, \
       {get, schema, "/" words "/{" word "}", type, "LOAD", load_entity},                     \
       {put, schema, "/" words "/{" word "}", type, "ALTER", alter_entity, any_body},         \
-      {del, schema, "/" words "/{" word "}", type, "DROP", drop_entity},                     \
-      {post, schema, "/" words "/{" word "}/undelete", type, "UNDELETE", undelete_entity}
+      {del, schema, "/" words "/{" word "}", type, "DROP", drop_entity}, {                   \
+    post, schema, "/" words "/{" word "}/undelete", type, "UNDELETE", undelete_entity        \
+  }
 
 constexpr CatalogRoute entity_routes[] = {
     {get, api, "/metalakes", CatalogType::metalake, "LIST", list_entities_in_full},
@@ -132,7 +132,7 @@ constexpr CatalogRoute entity_routes[] = {
     {get, metalake, "/catalogs", CatalogType::catalog, "LIST", list_entities},
     {post, metalake, "/catalogs", CatalogType::catalog, "CREATE", create_entity, any_body},
     {post, metalake, "/catalogs/testConnection", CatalogType::catalog, "", test_connection,
-     any_body},
+     any_body, "", true},
     {get, catalog, "", CatalogType::catalog, "LOAD", load_entity},
     {put, catalog, "", CatalogType::catalog, "ALTER", alter_entity, any_body},
     {patch, catalog, "", CatalogType::catalog, "ALTER", set_in_use, any_body},

@@ -58,8 +58,8 @@ Result<HttpResponse> get_changes(CatalogRequest& request) {
     if (members.back() == '}') members += ',';
     append_change(members, change);
   }
-  members += fmt::format("],\"last\":{}",
-                         changes.empty() ? since.value_or(0) : changes.back().number);
+  members +=
+      fmt::format("],\"last\":{}", changes.empty() ? since.value_or(0) : changes.back().number);
   return catalog_answer(members);
 }
 

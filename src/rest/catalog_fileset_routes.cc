@@ -107,12 +107,12 @@ Result<HttpResponse> list_files(CatalogRequest& request) {
   std::string directory = location.substr(trellis_location.size() - 1);
   if (!directory.ends_with('/')) directory += '/';
   TRY_ASSIGN(auto files, request.context.files.files_of(request.user.data.tenant));
-  TRY_ASSIGN(FileLister lister, files->lister(request.user.data.caller, directory,
-                                              {.attributes = true}));
+  TRY_ASSIGN(FileLister lister,
+             files->lister(request.user.data.caller, directory, {.attributes = true}));
   HttpResponse response;
   response.content_type = json_type;
-  response.stream = std::make_unique<FilesetFiles>(request, std::move(files), std::move(lister),
-                                                   directory);
+  response.stream =
+      std::make_unique<FilesetFiles>(request, std::move(files), std::move(lister), directory);
   return response;
 }
 

@@ -124,8 +124,7 @@ class EntityList final : public BodySource {
                                        return Visit::go_on;
                                      }));
     if (names.empty()) return got;
-    TRY_ASSIGN(const auto entities,
-               context_.catalog.load_many(call(), parent_, type_, names));
+    TRY_ASSIGN(const auto entities, context_.catalog.load_many(call(), parent_, type_, names));
     for (const auto& entity : entities) {
       if (!entity.has_value()) continue;  // gone since
       if (std::exchange(has_any_, true)) out += ',';

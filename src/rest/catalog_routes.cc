@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "base/no_wait.h"
+#include "json/json_body.h"
+#include "json/json_text.h"
 #include "net/ascii.h"
 #include "net/would_wait.h"
 #include "rest/answers.h"
 #include "rest/catalog_answers.h"
 #include "rest/entity_tags.h"
-#include "json/json_body.h"
-#include "json/json_text.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"
 
@@ -71,7 +71,7 @@ std::string message_of(const CatalogRequest& request, const Error& error) {
                        subject, operation, request.parent, error.message);
   }
   const bool stands_in_metalake = noun == "user" || noun == "group" || noun == "role";
-  const std::string_view above = stands_in_metalake ? "metalake"
+  const std::string_view above = stands_in_metalake  ? "metalake"
                                  : noun == "catalog" ? "metalake"
                                  : noun == "schema"  ? "catalog"
                                  : noun == "tag" || noun == "policy" || noun == "statistic"
@@ -95,6 +95,12 @@ void name_subject(CatalogRequest& request) {
   if (depth >= 2 && names.size() >= depth - 1) request.parent = names[depth - 2];
 }
 
+// Before anything of the body is looked at.
+Status check_may_write(const DataCall& data) {
+  TRY_ASSIGN(const Keyspace keyspace, data.tenant->keyspace());
+  return check_access(data.caller, Access::write, keyspace.state, keyspace.name);
+}
+
 Result<HttpResponse> call_handler_of(const CatalogRoute& route, const RestContext& context,
                                      const HttpRequest& http, size_t keyspace_captures,
                                      std::string& message) {
@@ -106,6 +112,7 @@ Result<HttpResponse> call_handler_of(const CatalogRoute& route, const RestContex
   CatalogRequest request{context, http, route, std::move(*user)};
   request.names = captures.subspan(keyspace_captures);
   name_subject(request);
+  if (route.method != HttpMethod::get && !route.reads) TRY(check_may_write(request.user.data));
   Result<HttpResponse> response = route.handler(request);
   if (!response) message = message_of(request, response.error());
   return response;
@@ -127,11 +134,9 @@ void add_route(const RestContext& context, const CatalogRoute& route, std::vecto
   for (const size_t keyspace_captures : {0, 1}) {
     Route added;
     added.method = route.method;
-    added.pattern = keep_pattern(fmt::format("{}{}{}{}",
-                                             keyspace_captures == 0 ? "" : keyspace_prefix,
-                                             api_prefix,
-                                             prefixes[static_cast<size_t>(route.under)],
-                                             route.path));
+    added.pattern = keep_pattern(
+        fmt::format("{}{}{}{}", keyspace_captures == 0 ? "" : keyspace_prefix, api_prefix,
+                    prefixes[static_cast<size_t>(route.under)], route.path));
     added.runs = Route::Runs::worker;
     if (route.body_bytes_max > 0) {
       added.body = Route::Body::buffered;
@@ -149,7 +154,7 @@ void add_route(const RestContext& context, const CatalogRoute& route, std::vecto
 EntityPath CatalogRequest::path() const {
   EntityPath path{route.type, {}};
   path.names.assign(names.begin(), names.begin() + static_cast<ptrdiff_t>(std::min(
-                                                      catalog_depth(route.type), names.size())));
+                                                       catalog_depth(route.type), names.size())));
   return path;
 }
 
@@ -197,8 +202,8 @@ std::optional<unsigned> accepted_media_version(std::string_view accept) {
 
 std::string_view catalog_plural(CatalogType type) {
   constexpr std::string_view plurals[] = {
-      "metalakes", "catalogs", "schemas",   "brokers", "tables",   "topics", "filesets", "models",
-      "views",     "functions", "tags",     "policies", "users",   "groups", "roles",    "columns"};
+      "metalakes", "catalogs",  "schemas", "brokers",  "tables", "topics", "filesets", "models",
+      "views",     "functions", "tags",    "policies", "users",  "groups", "roles",    "columns"};
   static_assert(std::size(plurals) == std::size(catalog_types));
   return plurals[static_cast<size_t>(type)];
 }
@@ -211,9 +216,9 @@ HttpResponse catalog_answer(std::string_view members) {
 }
 
 void add_catalog_routes(const RestContext& context, std::vector<Route>& routes) {
-  for (const auto part : {catalog_server_routes(), catalog_entity_routes(),
-                          catalog_fileset_routes(), catalog_member_routes(),
-                          catalog_feed_routes()}) {
+  for (const auto part :
+       {catalog_server_routes(), catalog_entity_routes(), catalog_fileset_routes(),
+        catalog_member_routes(), catalog_feed_routes()}) {
     for (const CatalogRoute& route : part) add_route(context, route, routes);
   }
 }

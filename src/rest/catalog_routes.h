@@ -3,10 +3,10 @@
 //   constexpr CatalogRoute routes[] = {
 //       {get, Under::schema, "/tables/{table}", CatalogType::table, "LOAD", load_entity},
 //
-// Each path is there twice, as /api/metalakes/... and /k/{keyspace}/api/metalakes/... A handler asks
-// the catalog for one thing and says how the answer looks; what it means is decided in src/catalog.
-// Unknown members of bodies are refused; unknown parameters of queries are ignored, as newer clients
-// send some.
+// Each path is there twice, as /api/metalakes/... and /k/{keyspace}/api/metalakes/... A handler
+// asks the catalog for one thing and says how the answer looks; what it means is decided in
+// src/catalog. Unknown members of bodies are refused; unknown parameters of queries are ignored, as
+// newer clients send some.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -56,6 +56,7 @@ struct CatalogRoute {
   CatalogHandler handler;
   size_t body_bytes_max = 0;   // 0: it takes none
   std::string_view noun = {};  // as messages name it, if not by its type
+  bool reads = false;          // though it is no GET
 };
 
 // A table with its columns, and what escapes make of it.

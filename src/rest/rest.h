@@ -34,7 +34,7 @@ struct RestOptions {
     required,
   };
   Auth auth = Auth::loopback;
-  std::string admin_token = {};  // empty: nobody is the server's admin by a token
+  std::string admin_token = {};           // empty: nobody is the server's admin by a token
   std::string catalog_version = "2.0.0";  // of Gravitino, that the catalog says it is
 };
 

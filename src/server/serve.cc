@@ -376,8 +376,8 @@ class Service {
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     TRY(watch_backups(metrics_, *backups_));
     TRY(open_ranges(settings));
-    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *catalog_, *backups_,
-                                 metrics_, clock_, *ranges_, rest});
+    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *catalog_,
+                                 *backups_, metrics_, clock_, *ranges_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(http_,
                HttpServer::start(std::move(router), http_options(settings, metrics_), clock_));
