@@ -190,7 +190,7 @@ struct UpdateKind {
   Result<Step> (*read)(CatalogType, RequestFields&);
 };
 constexpr UpdateKind update_kinds[] = {
-    {"rename", with_properties & ~of(CatalogType::topic) | of(CatalogType::policy), read_rename},
+    {"rename", (with_properties & ~of(CatalogType::topic)) | of(CatalogType::policy), read_rename},
     {"updateComment",
      described | of(CatalogType::topic) | of(CatalogType::function) | of(CatalogType::policy),
      read_comment},

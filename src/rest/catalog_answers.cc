@@ -27,6 +27,7 @@ constexpr Row rows[] = {
     {"tag_associated", 409, 1004, "TagAlreadyAssociatedException"},
     {"policy_associated", 409, 1004, "PolicyAlreadyAssociatedException"},
     {"model_version_aliases_exist", 409, 1004, "ModelVersionAliasesAlreadyExistException"},
+    {"no_such_uri_name", 404, 1003, "NoSuchURINameException"},
     {"unsupported", 405, 1006, "UnsupportedOperationException"},
     {"no_token", 401, 1011, "UnauthorizedException"},
     {"bad_token", 401, 1011, "UnauthorizedException"},

@@ -107,58 +107,69 @@ Result<HttpResponse> test_connection(CatalogRequest& request) {
   return response;
 }
 
-using enum HttpMethod;
-using enum CatalogRoute::Under;
 constexpr size_t any_body = catalog_body_bytes_max;
 
-#define LEAF_ROUTES(type, words, word)                                                       \
-  {get, schema, "/" words, type, "LIST", list_entities},                                     \
-      {post, schema, "/" words ":batchGet", type, "LOAD", get_entities, any_body, "", true}, \
-      {get, schema, "/" words "/{" word "}", type, "LOAD", load_entity},                     \
-      {put, schema, "/" words "/{" word "}", type, "ALTER", alter_entity, any_body},         \
-      {del, schema, "/" words "/{" word "}", type, "DROP", drop_entity}, {                   \
-    post, schema, "/" words "/{" word "}/undelete", type, "UNDELETE", undelete_entity        \
-  }
+std::vector<CatalogRoute> routes_of_levels() {
+  using enum HttpMethod;
+  using enum CatalogRoute::Under;
+  constexpr auto m = CatalogType::metalake;
+  constexpr auto c = CatalogType::catalog;
+  constexpr auto s = CatalogType::schema;
+  return {
+      {get, api, "/metalakes", m, "LIST", list_entities_in_full},
+      {post, api, "/metalakes", m, "CREATE", create_entity, any_body},
+      {get, metalake, "", m, "LOAD", load_entity},
+      {put, metalake, "", m, "ALTER", alter_entity, any_body},
+      {patch, metalake, "", m, "ALTER", set_in_use, any_body},
+      {del, metalake, "", m, "DROP", drop_entity},
+      {post, metalake, "/undelete", m, "UNDELETE", undelete_entity},
 
-constexpr CatalogRoute entity_routes[] = {
-    {get, api, "/metalakes", CatalogType::metalake, "LIST", list_entities_in_full},
-    {post, api, "/metalakes", CatalogType::metalake, "CREATE", create_entity, any_body},
-    {get, metalake, "", CatalogType::metalake, "LOAD", load_entity},
-    {put, metalake, "", CatalogType::metalake, "ALTER", alter_entity, any_body},
-    {patch, metalake, "", CatalogType::metalake, "ALTER", set_in_use, any_body},
-    {del, metalake, "", CatalogType::metalake, "DROP", drop_entity},
-    {post, metalake, "/undelete", CatalogType::metalake, "UNDELETE", undelete_entity},
+      {get, metalake, "/catalogs", c, "LIST", list_entities},
+      {post, metalake, "/catalogs", c, "CREATE", create_entity, any_body},
+      {post, metalake, "/catalogs/testConnection", c, "", test_connection, any_body, "", true},
+      {get, catalog, "", c, "LOAD", load_entity},
+      {put, catalog, "", c, "ALTER", alter_entity, any_body},
+      {patch, catalog, "", c, "ALTER", set_in_use, any_body},
+      {del, catalog, "", c, "DROP", drop_entity},
+      {post, catalog, "/undelete", c, "UNDELETE", undelete_entity},
 
-    {get, metalake, "/catalogs", CatalogType::catalog, "LIST", list_entities},
-    {post, metalake, "/catalogs", CatalogType::catalog, "CREATE", create_entity, any_body},
-    {post, metalake, "/catalogs/testConnection", CatalogType::catalog, "", test_connection,
-     any_body, "", true},
-    {get, catalog, "", CatalogType::catalog, "LOAD", load_entity},
-    {put, catalog, "", CatalogType::catalog, "ALTER", alter_entity, any_body},
-    {patch, catalog, "", CatalogType::catalog, "ALTER", set_in_use, any_body},
-    {del, catalog, "", CatalogType::catalog, "DROP", drop_entity},
-    {post, catalog, "/undelete", CatalogType::catalog, "UNDELETE", undelete_entity},
+      {get, catalog, "/schemas", s, "LIST", list_entities},
+      {post, catalog, "/schemas", s, "CREATE", create_entity, any_body},
+      {get, schema, "", s, "LOAD", load_entity},
+      {put, schema, "", s, "ALTER", alter_entity, any_body},
+      {del, schema, "", s, "DROP", drop_entity},
+      {post, schema, "/undelete", s, "UNDELETE", undelete_entity},
+  };
+}
 
-    {get, catalog, "/schemas", CatalogType::schema, "LIST", list_entities},
-    {post, catalog, "/schemas", CatalogType::schema, "CREATE", create_entity, any_body},
-    {get, schema, "", CatalogType::schema, "LOAD", load_entity},
-    {put, schema, "", CatalogType::schema, "ALTER", alter_entity, any_body},
-    {del, schema, "", CatalogType::schema, "DROP", drop_entity},
-    {post, schema, "/undelete", CatalogType::schema, "UNDELETE", undelete_entity},
+// Of tables and what else stands in a schema, all alike.
+void add_leaf_routes(CatalogType type, std::string_view create, CatalogHandler create_one,
+                     std::vector<CatalogRoute>& routes) {
+  using enum HttpMethod;
+  constexpr auto schema = CatalogRoute::Under::schema;
+  const std::string_view many = keep_text(fmt::format("/{}", catalog_plural(type)));
+  const std::string_view batch = keep_text(fmt::format("{}:batchGet", many));
+  const std::string_view one = keep_text(fmt::format("{}/{{{}}}", many, catalog_word(type).name));
+  const std::string_view undelete = keep_text(fmt::format("{}/undelete", one));
+  routes.push_back({get, schema, many, type, "LIST", list_entities});
+  routes.push_back({post, schema, many, type, create, create_one, any_body});
+  routes.push_back({post, schema, batch, type, "LOAD", get_entities, any_body, "", true});
+  routes.push_back({get, schema, one, type, "LOAD", load_entity});
+  routes.push_back({put, schema, one, type, "ALTER", alter_entity, any_body});
+  routes.push_back({del, schema, one, type, "DROP", drop_entity});
+  routes.push_back({post, schema, undelete, type, "UNDELETE", undelete_entity});
+}
 
-    {post, schema, "/tables", CatalogType::table, "CREATE", create_entity, any_body},
-    LEAF_ROUTES(CatalogType::table, "tables", "table"),
-    {post, schema, "/topics", CatalogType::topic, "CREATE", create_entity, any_body},
-    LEAF_ROUTES(CatalogType::topic, "topics", "topic"),
-    LEAF_ROUTES(CatalogType::fileset, "filesets", "fileset"),
-    {post, schema, "/models", CatalogType::model, "REGISTER", create_entity, any_body},
-    LEAF_ROUTES(CatalogType::model, "models", "model"),
-    {post, schema, "/views", CatalogType::view, "CREATE", create_entity, any_body},
-    LEAF_ROUTES(CatalogType::view, "views", "view"),
-    {post, schema, "/functions", CatalogType::function, "REGISTER", create_entity, any_body},
-    LEAF_ROUTES(CatalogType::function, "functions", "function"),
-};
-#undef LEAF_ROUTES
+std::vector<CatalogRoute> make_entity_routes() {
+  std::vector<CatalogRoute> routes = routes_of_levels();
+  add_leaf_routes(CatalogType::table, "CREATE", create_entity, routes);
+  add_leaf_routes(CatalogType::topic, "CREATE", create_entity, routes);
+  add_leaf_routes(CatalogType::fileset, "CREATE", create_fileset, routes);
+  add_leaf_routes(CatalogType::view, "CREATE", create_entity, routes);
+  add_leaf_routes(CatalogType::model, "REGISTER", create_entity, routes);
+  add_leaf_routes(CatalogType::function, "REGISTER", create_entity, routes);
+  return routes;
+}
 
 }  // namespace
 
@@ -179,6 +190,9 @@ Result<HttpResponse> create_drafted(CatalogRequest& request, stored::CatalogEnti
   return entity_answer(request, made, is_metalake ? ShowInUse::no : ShowInUse::yes);
 }
 
-std::span<const CatalogRoute> catalog_entity_routes() { return entity_routes; }
+std::span<const CatalogRoute> catalog_entity_routes() {
+  static const std::vector<CatalogRoute> routes = make_entity_routes();
+  return routes;
+}
 
 }  // namespace trellis

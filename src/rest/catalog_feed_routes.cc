@@ -3,7 +3,6 @@
 
 #include "catalog/entity_json.h"
 #include "json/json_text.h"
-#include "net/ascii.h"
 #include "rest/answers.h"
 #include "rest/catalog_routes.h"
 #include "rest/request_reading.h"
@@ -66,9 +65,9 @@ Result<HttpResponse> get_changes(CatalogRequest& request) {
 Result<std::optional<CatalogType>> query_type(const CatalogRequest& request) {
   TRY_ASSIGN(const auto text, query_text(request.http, "type"));
   if (!text.has_value()) return std::optional<CatalogType>();
-  for (size_t i = 0; i < std::size(catalog_types); ++i)
-    if (equals_ignoring_case(catalog_types[i].name, *text)) return static_cast<CatalogType>(i);
-  return bad_query(fmt::format("there is no type {}", quote(*text)));
+  const auto type = catalog_type_named(*text);
+  if (!type.has_value()) return bad_query(fmt::format("there is no type {}", quote(*text)));
+  return type;
 }
 
 Result<HttpResponse> search_metalake(CatalogRequest& request) {

@@ -116,9 +116,23 @@ Result<HttpResponse> list_files(CatalogRequest& request) {
   return response;
 }
 
+constexpr CatalogRoute fileset_routes[] = {
+    {HttpMethod::get, CatalogRoute::Under::schema, "/filesets/{fileset}/location",
+     CatalogType::fileset, "GET", get_location},
+    {HttpMethod::get, CatalogRoute::Under::schema, "/filesets/{fileset}/files",
+     CatalogType::fileset, "LIST", list_files},
+};
+
 TextMap properties_of(const Entity& entity) {
   return {entity.stored.properties().begin(), entity.stored.properties().end()};
 }
+
+bool names_location(const TextMap& properties) {
+  const auto first = properties.lower_bound("location");
+  return first != properties.end() && first->first.starts_with("location");
+}
+
+}  // namespace
 
 // Its files are where its schema or catalog says, if the request does not, or else in Trellis.
 Result<HttpResponse> create_fileset(CatalogRequest& request) {
@@ -129,25 +143,14 @@ Result<HttpResponse> create_fileset(CatalogRequest& request) {
   TRY_ASSIGN(const Entity catalog, request.catalog().load(request.call(), above));
   FilesetPlace place{request.names[1], request.names[2], properties_of(catalog),
                      properties_of(schema)};
-  if (!place.catalog_properties.contains("location") &&
-      !place.schema_properties.contains("location") && draft.fileset().type() != "external") {
+  if (draft.fileset().locations().empty() && draft.fileset().type() == "managed" &&
+      !names_location(place.catalog_properties) && !names_location(place.schema_properties)) {
     place.schema_properties["location"] = fmt::format(
         "{}{}/{}/{}", trellis_location, request.names[0], request.names[1], request.names[2]);
   }
   TRY(place_fileset(place, draft));
   return create_drafted(request, std::move(draft));
 }
-
-constexpr CatalogRoute fileset_routes[] = {
-    {HttpMethod::post, CatalogRoute::Under::schema, "/filesets", CatalogType::fileset, "CREATE",
-     create_fileset, catalog_body_bytes_max},
-    {HttpMethod::get, CatalogRoute::Under::schema, "/filesets/{fileset}/location",
-     CatalogType::fileset, "GET", get_location},
-    {HttpMethod::get, CatalogRoute::Under::schema, "/filesets/{fileset}/files",
-     CatalogType::fileset, "LIST", list_files},
-};
-
-}  // namespace
 
 std::span<const CatalogRoute> catalog_fileset_routes() { return fileset_routes; }
 

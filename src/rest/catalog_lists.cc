@@ -14,9 +14,9 @@
 namespace trellis {
 namespace {
 
-// Of names, which are small; what is loaded in full may be large.
+// Of names, which are small; what is loaded in full may have 4 MiB each.
 constexpr size_t page_names = 10'000;
-constexpr size_t page_entities = 100;
+constexpr size_t page_entities = 16;
 constexpr size_t dropped_max = 10'000;
 static_assert(page_names <= catalog_list_entries_max && page_entities <= catalog_load_many_max);
 

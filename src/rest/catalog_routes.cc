@@ -36,14 +36,6 @@ constexpr std::string_view prefixes[] = {
     "/metalakes/{metalake}/objects/{type}/{fullName}",
 };
 
-// Routes refer to their patterns, which are thus kept, each once.
-std::string_view keep_pattern(std::string pattern) {
-  static std::mutex mutex;
-  static std::set<std::string> kept;
-  const std::lock_guard lock(mutex);
-  return *kept.insert(std::move(pattern)).first;
-}
-
 std::string_view noun_of(const CatalogRoute& route) {
   return route.noun.empty() ? catalog_word(route.type).name : route.noun;
 }
@@ -134,9 +126,9 @@ void add_route(const RestContext& context, const CatalogRoute& route, std::vecto
   for (const size_t keyspace_captures : {0, 1}) {
     Route added;
     added.method = route.method;
-    added.pattern = keep_pattern(
-        fmt::format("{}{}{}{}", keyspace_captures == 0 ? "" : keyspace_prefix, api_prefix,
-                    prefixes[static_cast<size_t>(route.under)], route.path));
+    added.pattern =
+        keep_text(fmt::format("{}{}{}{}", keyspace_captures == 0 ? "" : keyspace_prefix, api_prefix,
+                              prefixes[static_cast<size_t>(route.under)], route.path));
     added.runs = Route::Runs::worker;
     if (route.body_bytes_max > 0) {
       added.body = Route::Body::buffered;
@@ -150,6 +142,13 @@ void add_route(const RestContext& context, const CatalogRoute& route, std::vecto
 }
 
 }  // namespace
+
+std::string_view keep_text(std::string text) {
+  static std::mutex mutex;
+  static std::set<std::string> kept;
+  const std::lock_guard lock(mutex);
+  return *kept.insert(std::move(text)).first;
+}
 
 EntityPath CatalogRequest::path() const {
   EntityPath path{route.type, {}};
@@ -198,6 +197,35 @@ std::optional<unsigned> accepted_media_version(std::string_view accept) {
   }
   if (is_named) return std::nullopt;
   return 1;
+}
+
+std::optional<CatalogType> catalog_type_named(std::string_view name) {
+  for (size_t i = 0; i < std::size(catalog_types); ++i)
+    if (equals_ignoring_case(catalog_types[i].name, name)) return static_cast<CatalogType>(i);
+  return std::nullopt;
+}
+
+Result<EntityPath> object_path(const CatalogRequest& request) {
+  const std::string& full_name = request.names[2];
+  const auto type = catalog_type_named(request.names[1]);
+  if (!type.has_value())
+    return illegal_argument(fmt::format("there is no type {}", quote(request.names[1])));
+  EntityPath path{*type, {request.names[0]}};
+  if (*type == CatalogType::metalake) {
+    if (full_name != request.names[0]) return no_such(CatalogType::metalake, full_name);
+    return path;
+  }
+  for (size_t begin = 0; begin <= full_name.size();) {
+    const size_t dot = std::min(full_name.find('.', begin), full_name.size());
+    path.names.push_back(full_name.substr(begin, dot - begin));
+    begin = dot + 1;
+  }
+  if (path.names.size() != catalog_depth(*type)) {
+    return illegal_argument(fmt::format("the full name of a {} has {} names joined by dots, not {}",
+                                        catalog_word(*type).name, catalog_depth(*type) - 1,
+                                        quote(full_name)));
+  }
+  return path;
 }
 
 std::string_view catalog_plural(CatalogType type) {

@@ -1,7 +1,6 @@
 // Gravitino's REST API: tables of routes, one line each, and what their handlers share.
 //
-//   constexpr CatalogRoute routes[] = {
-//       {get, Under::schema, "/tables/{table}", CatalogType::table, "LOAD", load_entity},
+//   {get, Under::schema, "/tables/{table}", CatalogType::table, "LOAD", load_entity},
 //
 // Each path is there twice, as /api/metalakes/... and /k/{keyspace}/api/metalakes/... A handler
 // asks the catalog for one thing and says how the answer looks; what it means is decided in
@@ -69,6 +68,11 @@ std::span<const CatalogRoute> catalog_fileset_routes();
 std::span<const CatalogRoute> catalog_member_routes();
 std::span<const CatalogRoute> catalog_feed_routes();
 
+Result<HttpResponse> create_fileset(CatalogRequest& request);
+
+// Routes refer to texts that are kept for ever: each once.
+std::string_view keep_text(std::string text);
+
 // The body, all of it.
 Result<boost::json::value> read_catalog_body(const CatalogRequest& request);
 // true and True, false and False; absent is false.
@@ -78,6 +82,11 @@ Result<std::string> read_if_match(const CatalogRequest& request);
 
 // Of "application/vnd.gravitino.v2+json", wherever it stands; absent: a version that is not known.
 std::optional<unsigned> accepted_media_version(std::string_view accept);
+
+// Of /objects/{type}/{fullName}: names joined by dots, without the metalake's.
+Result<EntityPath> object_path(const CatalogRequest& request);
+// A type by its name, in any case.
+std::optional<CatalogType> catalog_type_named(std::string_view name);
 
 // Of a body that makes something of the route's type; the name in it is what messages say.
 Result<stored::CatalogEntity> read_draft(CatalogRequest& request);

@@ -143,7 +143,7 @@ Result<Basic> read_basic(std::string_view encoded) {
 }
 
 constexpr std::string_view anonymous = "anonymous";
-constexpr std::string_view token_start = "trl_";
+constexpr std::string_view token_prefix = "trl_";
 
 struct UserIdentity {
   Call call;
@@ -162,7 +162,7 @@ Result<UserIdentity> identify_user(const RestContext& context, const HttpRequest
   }
   TRY_ASSIGN(Basic basic, read_basic(given.substr(scheme.size())));
   if (basic.user.empty()) basic.user = anonymous;
-  if (!basic.password.starts_with(token_start)) {
+  if (!basic.password.starts_with(token_prefix)) {
     headers.authorization.reset();
     auto call = identify(context, request, headers);
     if (call) return UserIdentity{std::move(*call), std::move(basic.user), {}};
