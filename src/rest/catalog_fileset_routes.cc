@@ -62,6 +62,7 @@ class FilesetFiles final : public BodySource {
         chunk.bytes += "]}";
         return chunk;
       }
+      if (directory_.ends_with(file->path)) continue;  // itself
       if (std::exchange(has_any_, true)) chunk.bytes += ',';
       append_file(chunk.bytes, *file);
     }
