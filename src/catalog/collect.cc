@@ -24,18 +24,18 @@ struct Found {
   size_t value_bytes;
 };
 
-// Types of what stands below, at any depth.
+// Types of what stands below, at any depth, the deepest last.
 std::span<const CatalogType> types_below(CatalogType type) {
   static constexpr CatalogType all[] = {
-      CatalogType::table,   CatalogType::topic,    CatalogType::fileset, CatalogType::model,
-      CatalogType::view,    CatalogType::function, CatalogType::schema,  CatalogType::broker,
-      CatalogType::catalog, CatalogType::tag,      CatalogType::policy,  CatalogType::user,
-      CatalogType::group,   CatalogType::role};
+      CatalogType::role,     CatalogType::group,   CatalogType::user,   CatalogType::policy,
+      CatalogType::tag,      CatalogType::catalog, CatalogType::broker, CatalogType::schema,
+      CatalogType::function, CatalogType::view,    CatalogType::model,  CatalogType::fileset,
+      CatalogType::topic,    CatalogType::table};
   const std::span<const CatalogType> types(all);
   switch (type) {
     case CatalogType::metalake: return types;
-    case CatalogType::catalog: return types.first(8);
-    case CatalogType::schema: return types.first(6);
+    case CatalogType::catalog: return types.last(8);
+    case CatalogType::schema: return types.last(6);
     default: return {};
   }
 }

@@ -124,13 +124,16 @@ size_t ref_bytes(ByteView rest) {
   return CatalogRefBytes::read(reader, ref) ? reader.offset() : 0;
 }
 
-// All that is to be found by one thing's names, wherever it stands among the others' names.
+// All that is to be found by one thing's names, wherever it stands among the others' names; a table
+// also by those of its columns.
 void append_search_granule(Bytes& out, ByteView key) {
   Bytes scratch;
   const auto found = decode<CatalogSearchKey>(key, scratch);
   if (!found) return static_cast<void>(out.append(key));
   out.append(key.substr(0, prefix_bytes + 3));
-  CatalogRefBytes::append(out, found->ref);
+  const bool is_column = found->ref.type == CatalogType::column;
+  CatalogRefBytes::append(
+      out, is_column ? CatalogRef::of(CatalogType::table, found->ref.number()) : found->ref);
 }
 
 // What the children of one parent share: the key up to its own id, for names up to the parent;
