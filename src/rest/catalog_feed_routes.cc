@@ -15,15 +15,11 @@ constexpr size_t changes_limit_max = 10'000;
 constexpr size_t search_limit_default = 100;
 constexpr size_t search_limit_max = 1'000;
 
-// As others name it: "hive.sales.orders", without the metalake.
+// As others name it: "hive.sales.orders", without the metalake but of that itself.
 template <class Names>
-void append_full_name(Bytes& out, const Names& names, size_t from) {
-  std::string text;
-  for (size_t i = from; i < static_cast<size_t>(names.size()); ++i) {
-    if (i > from) text += '.';
-    text += names[static_cast<int>(i)];
-  }
-  append_json_string(out, text);
+void append_full_name(Bytes& out, const Names& names) {
+  const auto first = names.begin() + (names.size() > 1 ? 1 : 0);
+  append_json_string(out, fmt::format("{}", fmt::join(first, names.end(), ".")));
 }
 
 void append_change(Bytes& out, const Catalog::NumberedChange& numbered) {
@@ -36,10 +32,10 @@ void append_change(Bytes& out, const Catalog::NumberedChange& numbered) {
   out += ",\"type\":";
   append_json_string(out, change.type());
   out += ",\"fullName\":";
-  append_full_name(out, change.names(), 0);
+  append_full_name(out, change.names());
   if (change.names_before_size() > 0) {
     out += ",\"fullNameBefore\":";
-    append_full_name(out, change.names_before(), 0);
+    append_full_name(out, change.names_before());
   }
   out += fmt::format(",\"version\":{}}}", change.version());
 }
@@ -88,7 +84,7 @@ Result<HttpResponse> search_metalake(CatalogRequest& request) {
   for (const CatalogFound& found : page.found) {
     if (members.back() == '}') members += ',';
     members += "{\"fullName\":";
-    append_full_name(members, found.path.names, found.path.names.size() > 1 ? 1 : 0);
+    append_full_name(members, found.path.names);
     members += fmt::format(",\"type\":\"{}\"}}", catalog_word(found.path.type).name);
   }
   members += ']';

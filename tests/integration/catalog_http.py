@@ -114,4 +114,4 @@ class CatalogTest(ServerTest):
         self.assertEqual("lastModifiedTime" in audit, changed is not None)
 
     def no_nulls(self, value):
-        self.assertNotIn("null", json.dumps(value))
+        self.assertNotIn(": null", json.dumps(value))
