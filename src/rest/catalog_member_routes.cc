@@ -169,7 +169,9 @@ Result<PartitionInterval> query_interval(const CatalogRequest& request) {
   if (!from.has_value() && !to.has_value())
     return illegal_argument("Both 'from' and 'to' parameters cannot be null at the same time.");
   TRY_ASSIGN(const auto with_from, query_text(request.http, "fromInclusive"));
-  if (with_from.has_value()) TRY_ASSIGN(interval.with_from, catalog_flag(request, "fromInclusive"));
+  if (with_from.has_value()) {
+    TRY_ASSIGN(interval.with_from, catalog_flag(request, "fromInclusive"));
+  }
   TRY_ASSIGN(interval.with_to, catalog_flag(request, "toInclusive"));
   interval.from = std::move(from).value_or("");
   interval.to = std::move(to).value_or("");
@@ -216,6 +218,13 @@ Result<HttpResponse> remove_partition_statistics(CatalogRequest& request) {
   return catalog_answer(dropped ? ",\"dropped\":true" : ",\"dropped\":false");
 }
 
+// None are given out here; clients ask all the same.
+Result<HttpResponse> get_credentials(CatalogRequest& request) {
+  TRY_ASSIGN(const EntityPath path, object_path(request));
+  TRY(request.catalog().load(request.call(), path));
+  return catalog_answer(",\"credentials\":[]");
+}
+
 std::vector<CatalogRoute> make_member_routes() {
   using enum HttpMethod;
   using enum CatalogRoute::Under;
@@ -239,6 +248,7 @@ std::vector<CatalogRoute> make_member_routes() {
       {del, model, "/aliases/{alias}", m, "DELETE", delete_version},
       {get, model, "/aliases/{alias}/uri", m, "GET", get_version_uri},
 
+      {get, object, "/credentials", t, "", get_credentials},
       {get, object, "/statistics", t, "LIST", get_statistics, 0, "statistic"},
       {put, object, "/statistics", t, "UPDATE", put_statistics, any, "statistic"},
       {post, object, "/statistics", t, "DROP", remove_statistics, any, "statistic"},

@@ -129,7 +129,9 @@ void add_route(const RestContext& context, const CatalogRoute& route, std::vecto
     added.pattern =
         keep_text(fmt::format("{}{}{}{}", keyspace_captures == 0 ? "" : keyspace_prefix, api_prefix,
                               prefixes[static_cast<size_t>(route.under)], route.path));
-    added.runs = Route::Runs::worker;
+    // One thing is read in no time, and there are most of these.
+    const bool is_load = route.method == HttpMethod::get && route.operation == "LOAD";
+    added.runs = is_load ? Route::Runs::loop : Route::Runs::worker;
     if (route.body_bytes_max > 0) {
       added.body = Route::Body::buffered;
       added.body_bytes_max = route.body_bytes_max;

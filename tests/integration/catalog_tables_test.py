@@ -480,6 +480,11 @@ class Statistics(CatalogTest):
         target = f"/api/metalakes/{self.lake}/objects"
         good = f"{target}/TABLE/cat.sch.tab/statistics"
         self.ok(self.api.get(good))
+        for known in ("table/cat.sch.tab", "schema/cat.sch", "catalog/cat"):
+            self.assertEqual(self.ok(self.api.get(f"{target}/{known}/credentials")),
+                             {"code": 0, "credentials": []})
+        self.fails(self.api.get(f"{target}/fileset/cat.sch.none/credentials"), 404, 1003,
+                   "NoSuchFilesetException")
         self.fails(self.api.put(good, {"updates": {"rows": 1}}), 400, 1001,
                    "IllegalStatisticNameException")
         for bad in ({}, {"updates": {}}, {"updates": []}, {"updates": {"custom-x": None}}):
