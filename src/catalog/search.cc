@@ -14,7 +14,7 @@ constexpr size_t looks_max = 2'000;
 constexpr size_t look_at_once = 256;
 
 // '*' is any text; behind the pattern, too.
-bool matches(std::string_view name, std::string_view pattern) {
+bool matches_pattern(std::string_view name, std::string_view pattern) {
   for (;;) {
     const size_t star = pattern.find('*');
     const std::string_view piece = pattern.substr(0, star);
@@ -113,7 +113,7 @@ class Finder {
       Bytes scratch;
       const auto found = decode<CatalogSearchKey>(key, scratch);
       const Bytes& pattern = search_.column.empty() ? name_ : column_;
-      if (found && matches(found->name, pattern)) hits.push_back({Bytes(key), found->ref});
+      if (found && matches_pattern(found->name, pattern)) hits.push_back({Bytes(key), found->ref});
       return Visit::go_on;
     };
     return tenant_.map().engine.scan(
@@ -125,12 +125,12 @@ class Finder {
     const bool is_column = path.type == CatalogType::column;
     const bool of_column = is_column && !search_.column.empty();
     const std::string& name = of_column ? path.names[path.names.size() - 2] : path.name();
-    if (!search_.name.empty() && !matches(searched(name), name_)) return false;
+    if (!search_.name.empty() && !matches_pattern(searched(name), name_)) return false;
     if (search_.type && path.type != *search_.type &&
         !(of_column && *search_.type == CatalogType::table))
       return false;
     if (search_.column.empty()) return true;
-    if (is_column) return matches(searched(path.name()), column_);
+    if (is_column) return matches_pattern(searched(path.name()), column_);
     return has_column(path);
   }
 
@@ -144,7 +144,7 @@ class Finder {
     TRY_ASSIGN(const Entity table, decode_entity(way.above(), way.ref(), value.bytes()));
     const auto& columns = table.stored.table().columns();
     return std::any_of(columns.begin(), columns.end(), [&](const stored::CatalogColumn& column) {
-      return matches(searched(column.name()), column_);
+      return matches_pattern(searched(column.name()), column_);
     });
   }
 

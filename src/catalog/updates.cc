@@ -231,6 +231,7 @@ Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value&
   for (const json::value* update : given) {
     TRY_ASSIGN(const std::string kind, update_kind(*update));
     TRY_ASSIGN(RequestFields fields, RequestFields::of(*update, "update"));
+    fields.find("@type");
     if (type == CatalogType::table) {
       if (kind == "rename") {
         TRY_ASSIGN(std::optional<std::string> schema, fields.text("newSchemaName"));
@@ -238,6 +239,7 @@ Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value&
       }
       TRY_ASSIGN(std::optional<TableStep> step, read_table_update(kind, fields));
       if (step) {
+        TRY(fields.finish());
         (step->of_columns ? of_columns : updates.steps_).push_back(std::move(step->step));
         continue;
       }
@@ -252,6 +254,7 @@ Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value&
                       kind.substr(0, 100), catalog_word(type).name));
     }
     TRY_ASSIGN(Step step, known->read(type, fields));
+    TRY(fields.finish());
     updates.steps_.push_back(std::move(step));
   }
   std::ranges::move(of_columns, std::back_inserter(updates.steps_));

@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "catalog/catalog.h"
 #include "codec/local_keys.h"
 #include "codec/store_values.h"
 #include "engine/memory_engine.h"
@@ -157,6 +158,7 @@ Status record_start(Transactor& transactor, const Clock& clock, Durability durab
 
 Result<RestOptions> rest_options(const Settings& settings, std::ostream& out) {
   RestOptions options;
+  options.catalog_version = settings.catalog_version;
   options.auth = settings.auth == AuthChoice::required ? RestOptions::Auth::required
                                                        : RestOptions::Auth::loopback;
   if (!settings.admin_token_file.empty()) {
@@ -365,6 +367,8 @@ class Service {
     collector_->own(Model::raw, raw_);
     files_.emplace(*keyspaces_);
     collector_->own(Model::fs, *files_);
+    catalog_.emplace(borders);
+    collector_->own(Model::catalog, *catalog_);
     redis_.emplace(*keyspaces_, *tokens_, redis_options(settings, rest));
     redis_garbage_.emplace(*redis_, borders);
     collector_->own(Model::redis, *redis_garbage_);
@@ -375,8 +379,8 @@ class Service {
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     TRY(watch_backups(metrics_, *backups_));
     TRY(open_ranges(settings));
-    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *backups_,
-                                 metrics_, clock_, *ranges_, rest});
+    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *catalog_,
+                                 *backups_, metrics_, clock_, *ranges_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(http_,
                HttpServer::start(std::move(router), http_options(settings, metrics_), clock_));
@@ -450,6 +454,7 @@ class Service {
   std::optional<Tokens> tokens_;
   std::optional<Gc> gc_;
   std::optional<FileSystems> files_;
+  std::optional<Catalog> catalog_;
   std::optional<RedisServer> redis_;
   std::optional<RedisGarbageOwner> redis_garbage_;
   std::optional<Collector> collector_;

@@ -87,6 +87,7 @@ class RestFixture : public testing::Test {
                                                          *collector_,
                                                          raw_,
                                                          *files_,
+                                                         catalog_,
                                                          *backups_,
                                                          metrics_,
                                                          clock_,
@@ -214,6 +215,7 @@ class RestFixture : public testing::Test {
   RangeAccounting accounting_{1};
   std::unique_ptr<EmbeddedRanges> ranges_;
   std::unique_ptr<FileSystems> files_;
+  Catalog catalog_;
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<Backups> backups_;
   std::unique_ptr<RestContext> context_;
