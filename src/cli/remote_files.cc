@@ -172,7 +172,7 @@ Result<bool> list_files(ClientSession& session, const ListedFiles& what,
       const json::object& object = value.get_object();
       TRY_ASSIGN(Bytes path, bytes_of(object, "path"));
       is_there = true;
-      if (path == what.directory || path == "/") continue;
+      if (path == what.directory || ByteView(path) == ByteView("/")) continue;
       // Whoever takes the directory off the front relies on it.
       if (what.directory != "/" && !path.starts_with(what.directory))
         return Error{Code::corrupt, "the server sent a path of another directory"};
