@@ -63,7 +63,7 @@ struct Node {
 };
 
 // The reason of the error that an operation ends with; empty: none.
-class Model {
+class SimpleCatalog {
  public:
   Node root;
 
@@ -214,7 +214,7 @@ class Actor {
     const EntityPath path = any_path(random_);
     world_.clock().advance_ms(random_.below(2));
     changes_before_ = world_.logged_changes();
-    Model after = model_;
+    SimpleCatalog after = model_;
     switch (random_.below(12)) {
       case 0:
       case 1:
@@ -335,7 +335,7 @@ class Actor {
 
   CatalogWorld& world_;
   Random random_;
-  Model model_;
+  SimpleCatalog model_;
   uint64_t changes_before_ = 0;
 };
 
