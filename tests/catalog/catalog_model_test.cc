@@ -271,7 +271,7 @@ class Actor {
  private:
   // Takes over what was done: each thing that is done is one more change in a log.
   template <class T>
-  void settle(const Result<T>& result, const std::string& reason, Model& after) {
+  void settle(const Result<T>& result, const std::string& reason, SimpleCatalog& after) {
     if (result || !is_fault(result.error())) {
       EXPECT_EQ(result ? "" : std::string(result.error().reason), reason);
       if (result) model_ = std::move(after);
@@ -287,7 +287,7 @@ class Actor {
     return way && way->complete() ? way->ref() : CatalogRef();
   }
 
-  void drop(CatalogWorld::Server& server, const EntityPath& path, Model& after) {
+  void drop(CatalogWorld::Server& server, const EntityPath& path, SimpleCatalog& after) {
     const bool force = random_.one_in(2);
     bool done = false;
     const auto dropped = server.catalog->drop(CatalogWorld::call(server), path, {.force = force});
