@@ -413,8 +413,8 @@ class Whole(FilesTest):
         wire = Wire(self.server.address)
         self.addCleanup(wire.close)
         # What follows never comes: it is answered because of what there is.
-        wire.send(f"PUT {self.at('d/f')} HTTP/1.1\r\nHost: x\r\nContent-Length: {500 * MIB}\r\n"
-                  "\r\n".encode() + bytes(12 * MIB))
+        wire.send(f"PUT {self.at('d/f')} HTTP/1.1\r\nHost: localhost\r\n"
+                  f"Content-Length: {500 * MIB}\r\n\r\n".encode() + bytes(12 * MIB))
         self.assertIn(b"directory_quota_exceeded", wire.rest())
         eventually(lambda: self.show(self.space)["figures"]["bytes"] < MIB,
                    "what was stored of it is free")
@@ -458,7 +458,7 @@ class Whole(FilesTest):
         wires = [Wire(self.server.address) for _ in range(8)]
         for wire in wires:
             self.addCleanup(wire.close)
-            wire.send(f"POST {self.fs('fsck')} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"
+            wire.send(f"POST {self.fs('fsck')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
                       "Connection: close\r\n\r\n".encode())
         answers = [wire.rest() for wire in wires]
         running = [answer for answer in answers if answer.startswith(b"HTTP/1.1 409")]
