@@ -549,7 +549,7 @@ class Streams(FilesTest):
 
     def test_an_upload_that_breaks_off(self):
         with Wire(self.server.address) as wire:
-            wire.send(f"PUT {self.at('half')} HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n"
+            wire.send(f"PUT {self.at('half')} HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 900000\r\n"
                       "\r\n".encode() + bytes(5_000_000))
         self.assertEqual(self.api.get(self.at("half")).status, 404)
         self.is_clean()
@@ -557,7 +557,7 @@ class Streams(FilesTest):
 
     def test_sizes_that_no_disk_has(self):
         def put(size, content=b""):
-            head = f"PUT {self.at('f')} HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n"
+            head = f"PUT {self.at('f')} HTTP/1.1\r\nHost: [::1]\r\nContent-Length: {size}\r\n\r\n"
             with Wire(self.server.address) as wire:
                 wire.send(head.encode() + content)
                 return None if content else wire.answer("PUT")[0]
@@ -600,7 +600,7 @@ class Restart(FilesTest):
             wire = Wire(self.server.address)
             self.addCleanup(wire.close)
             # More than fits between the two: when it is sent, most of it is stored.
-            wire.send(f"PUT {self.at(name)} HTTP/1.1\r\nHost: x\r\nContent-Length: 90000000\r\n"
+            wire.send(f"PUT {self.at(name)} HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 90000000\r\n"
                       "\r\n".encode() + bytes(40 * MIB))
         self.restart(signal.SIGKILL)
         self.assertEqual(self.content("f"), b"before")
