@@ -549,8 +549,8 @@ class Streams(FilesTest):
 
     def test_an_upload_that_breaks_off(self):
         with Wire(self.server.address) as wire:
-            wire.send(f"PUT {self.at('half')} HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 900000\r\n"
-                      "\r\n".encode() + bytes(5_000_000))
+            wire.send(f"PUT {self.at('half')} HTTP/1.1\r\nHost: [::1]\r\n"
+                      "Content-Length: 9000000\r\n\r\n".encode() + bytes(5_000_000))
         self.assertEqual(self.api.get(self.at("half")).status, 404)
         self.is_clean()
         self.assertEqual(listed(self.api.get(self.at("") + "?recursive=true")), ["/"])
