@@ -106,7 +106,8 @@ void add_rm(CLI::App& fs, ClientCommands& commands) {
   rm->add_flag("--everything", arguments->everything, "With -r: / too");
   rm->footer(std::string(fs_glob_help) +
              "What is removed stays in the trash for a day unless `trellis fs trash keep` says "
-             "otherwise. Without -r a glob is about files.\n"
+             "otherwise; an empty directory that is removed without -r goes for good, as does what "
+             "put, cp and mv replace. Without -r a glob is about files.\n"
              "Examples:\n"
              "  trellis fs rm old.txt 'logs/*.tmp'\n"
              "  trellis fs rm -r build/");
@@ -177,12 +178,13 @@ void add_mv(CLI::App& fs, ClientCommands& commands) {
                        "directory or ends with /");
   mv->add_flag("--if-absent", arguments->if_absent,
                "Only if nothing has that name; else exit code 1");
-  mv->footer(std::string(fs_glob_help) +
-             "A file takes the place of one that is there; a directory only that of an empty "
-             "one.\n"
-             "Examples:\n"
-             "  trellis fs mv draft.txt final.txt\n"
-             "  trellis fs mv 'inbox/*.eml' archive/");
+  mv->footer(
+      std::string(fs_glob_help) +
+      "A file takes the place of one that is there, which goes for good, not to the trash; a "
+      "directory only that of an empty one.\n"
+      "Examples:\n"
+      "  trellis fs mv draft.txt final.txt\n"
+      "  trellis fs mv 'inbox/*.eml' archive/");
 }
 
 // --- cp ---

@@ -202,14 +202,13 @@ void add_fs_put_command(CLI::App& fs, ClientCommands& commands) {
   add_text(*put, "--if-tag", arguments->tag, "TAG",
            "Only if the file still has that tag, which `fs stat` prints as etag")
       ->check(check_tag)
-      ->excludes(absent)
-      ->excludes(append);
+      ->excludes(absent);
   add_text(*put, "--content-type", arguments->content_type, "TYPE",
            "What HTTP clients are told that it is, such as text/plain")
       ->check(check_tag);
   put->footer(
       "Symbolic links below a folder, and what is neither a file nor a folder, are skipped, and "
-      "told of.\n"
+      "told of. A file that is replaced goes for good, not to the trash.\n"
       "Examples:\n"
       "  trellis fs put report.pdf reports/2026.pdf\n"
       "  trellis fs put -r photos music backup/\n"

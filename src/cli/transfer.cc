@@ -58,8 +58,12 @@ Status Transfer::take(std::string_view path, const Status& done) {
     add_bytes(0);
     return {};
   }
-  if (!goes_on_ || !is_of_one_file(done.error()))
-    return with_context(terminal_text(path), done.error());
+  if (!goes_on_ || !is_of_one_file(done.error())) {
+    Error error = with_context(terminal_text(path), done.error());
+    if (goes_on_)
+      error.message += fmt::format("; {} {} before that", number_of_files(files_), done_);
+    return error;
+  }
   failed_++;
   tell(path, done.error().message);
   return {};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/human_bytes.h"
 
 namespace trellis {
 namespace {
@@ -306,9 +307,11 @@ Status FsChange::check_quota(InodeId directory, const FsFigures& sum, const Coun
   };
   const FsFigures& all = counted.difference;
   if (over(sum.space, all.space - counted.unlimited.space, quota.bytes_max))
-    return fs_error::directory_quota(directory, "space");
+    return fs_error::directory_quota(fs_.describe_directory(directory),
+                                     human_bytes(quota.bytes_max));
   if (over(sum.inodes, all.inodes - counted.unlimited.inodes, quota.inodes_max))
-    return fs_error::directory_quota(directory, "inodes");
+    return fs_error::directory_quota(fs_.describe_directory(directory),
+                                     fmt::format("{} inodes", quota.inodes_max));
   return {};
 }
 

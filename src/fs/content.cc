@@ -127,10 +127,16 @@ Status Content::put_part(uint64_t block, uint64_t from, ByteView bytes) {
   return put_whole(block, keep(std::move(whole)));
 }
 
-Status Content::clear_up_to(uint64_t end) {
-  if (end <= file_.size) return {};
+Result<bool> Content::clear_up_to(uint64_t end) {
+  if (end <= file_.size) return true;
+  uint64_t cleared = 0;
   for (const FileExtent& extent : map_.mapped(block_of(file_.size), blocks_up_to(end))) {
     for (uint64_t block = extent.block; block < extent.end(); block++) {
+      if (cleared++ == change_blocks_max) {
+        file_.size = block * block_bytes_max;
+        is_done_ = false;
+        return false;
+      }
       const uint64_t from = defined_in(block);
       const uint64_t to = std::min<uint64_t>(end - block * block_bytes_max, block_bytes_max);
       if (from == 0)
@@ -139,7 +145,7 @@ Status Content::clear_up_to(uint64_t end) {
         TRY(put_part(block, from, keep(Bytes(to - from, '\0'))));
     }
   }
-  return {};
+  return true;
 }
 
 // --- changes ---
@@ -174,7 +180,8 @@ Status Content::write(uint64_t offset, ByteView bytes) {
   }
   if (!is_inline()) {
     TRY(map_.load(block_of(std::min(offset, file_.size)), blocks_up_to(end)));
-    TRY(clear_up_to(offset - offset % block_bytes_max));
+    TRY_ASSIGN(const bool is_clear, clear_up_to(offset - offset % block_bytes_max));
+    if (!is_clear) return {};
   } else if (offset >= block_bytes_max || file_.size == 0) {
     TRY(leave_inline());
   } else {  // what it has and what it gets are one block
@@ -211,9 +218,9 @@ Result<bool> Content::set_size(uint64_t size) {
   }
   if (size > file_.size) {
     TRY(map_.load(block_of(file_.size), blocks_up_to(size)));
-    TRY(clear_up_to(size));
-    file_.size = size;
-    return true;
+    TRY_ASSIGN(const bool is_clear, clear_up_to(size));
+    if (is_clear) file_.size = size;
+    return is_clear;
   }
   const uint64_t first = blocks_up_to(size);
   TRY_ASSIGN(const uint64_t cut, map_.load(first, file_blocks_max, change_extents_max));
@@ -528,6 +535,7 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
 Status FileSystem::change_content(const Caller& caller, InodeId inode, uint64_t offset,
                                   uint64_t end, bool charges, FunctionRef<Status(Content&)> edit) {
   FreshBlocks fresh;
+  bool is_done = true;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
     TRY_ASSIGN(const auto seen, plan.inode(inode));
@@ -546,9 +554,14 @@ Status FileSystem::change_content(const Caller& caller, InodeId inode, uint64_t 
     fresh.used = 0;
     Content content(change, inode, *file, fresh);
     TRY(edit(content));
+    is_done = content.is_done();
     return content.finish();
   };
-  Status done = change(&caller, plan, run);
+  Status done;
+  do {
+    fresh = {};
+    done = change(&caller, plan, run);
+  } while (done && !is_done);
   if (!done && fresh.used != 0 && !remove_unmapped(inode, fresh, done.error()))
     leftovers_below_ = UINT64_MAX;
   return done;
@@ -595,9 +608,12 @@ Status FileSystem::write(const Caller& caller, InodeId inode, uint64_t offset, B
 
 // In one change whatever its size, so that no other append is in the middle of it: what is
 // committed is an extent, and blocks are not.
-Result<uint64_t> FileSystem::append(const Caller& caller, InodeId inode, ByteView bytes) {
+Result<uint64_t> FileSystem::append(const Caller& caller, InodeId inode, ByteView bytes,
+                                    std::optional<uint64_t> version_expected) {
   uint64_t offset = 0;
   const auto write = [&](Content& content) -> Status {
+    if (content.version() != version_expected.value_or(content.version()))
+      return fs_error::condition_failed("the file has changed");
     offset = content.size();
     if (bytes.size() > file_size_max - offset) return fs_error::file_too_large();
     return bytes.empty() ? Status() : content.write(offset, bytes);

@@ -16,6 +16,8 @@ namespace trellis {
 
 // A change takes no more of them: what has more is changed in several.
 constexpr size_t change_extents_max = 8'192;
+// Nor allocates or clears more of these.
+constexpr uint64_t change_blocks_max = 4'096;
 
 // No file has a byte there.
 constexpr uint64_t file_end_max = file_blocks_max * block_bytes_max;
@@ -54,13 +56,15 @@ class Content {
         blocks_before_(file.blocks) {}
 
   uint64_t size() const { return file_.size; }
+  uint64_t version() const { return file_.version; }
 
-  // One of these, once; then finish.
+  // One of these, once; then finish. If it is not done then, the file is longer, not yet so long,
+  // and another change goes on with the same.
+  bool is_done() const { return is_done_; }
 
   // The bytes are needed until then. REQUIRES: not empty, and the end is at most file_size_max.
   Status write(uint64_t offset, ByteView bytes);
-  // Whether that is the size now; else the file is shorter, not yet so short, and may be made so
-  // by another change.
+  // Whether that is the size now; else it is nearer to it, and may be made so by another change.
   Result<bool> set_size(uint64_t size);
   // Of a file without names, which nobody has open. Whether nothing is left.
   Result<bool> drop();
@@ -98,8 +102,9 @@ class Content {
   Status put_part(uint64_t block, uint64_t from, ByteView bytes);
   // REQUIRES: what is defined in it is replaced.
   Status put_whole(uint64_t block, ByteView bytes);
-  // What is undefined up to `end` becomes zeros.
-  Status clear_up_to(uint64_t end);
+  // What is undefined up to `end` becomes zeros. False: the file is as long as what was cleared,
+  // because there is more.
+  Result<bool> clear_up_to(uint64_t end);
   void release(uint64_t begin, uint64_t end);
   Result<uint64_t> fresh_block();
   Result<Bytes> read_block(const FileExtent& where);
@@ -118,6 +123,7 @@ class Content {
   BlockMap map_;
   const uint64_t size_before_;
   const uint64_t blocks_before_;
+  bool is_done_ = true;
   std::vector<BlockWrite> writes_;
   std::list<Bytes> kept_;           // what writes_ refers to
   std::vector<FileExtent> freed_;   // of its own data

@@ -40,7 +40,7 @@ class Fsck {
         options_(options),
         control_(control),
         found_(found),
-        world_{fs, fs.keyspace(), options},
+        world_{fs, fs.keyspace(), options, control},
         source_(fs.tenant().map().engine) {}
 
   Result<FsckReport> run() {
@@ -201,16 +201,20 @@ Status Fsck::run_round() {
   TRY(find_last_inode());
   control_.begin_phase("superblock", 0);
   TRY(settle([](FsckLook& look) { return look.superblock(0); }));
-  control_.begin_phase("inodes", 0);
+  control_.begin_phase("names", 0);
   for (const InodeId inode : {root_inode, trash_inode})
     TRY(settle([&](FsckLook& look) { return look.inode(inode); }));
   TRY(check_parents());
   TRY(check_sessions());
   TRY(check_locks());
+  // As the files say; what they say may be wrong, and is only for the bar.
+  const TreeFigures all = fs_.figures(caller_).value_or(FileSystemFigures()).used;
+  control_.begin_phase("inodes",
+                       all.inodes * bytes_of_a_look + (options_.read_blocks ? all.space : 0));
   TRY(check_inodes());
   control_.begin_phase("data", 0);
   TRY(check_shared_data());
-  control_.begin_phase("blocks", 0);
+  control_.begin_phase("blocks", all.space / block_bytes_max * sizeof(BlockId));
   TRY(check_blocks());
   control_.begin_phase("notes", 0);
   TRY(check_notes());

@@ -421,6 +421,8 @@ Status FsckLook::read_content(Records& records, const FileExtent& extent) {
   BlockStore& blocks = world_.engine().blocks();
   for (uint64_t at = 0; at < extent.blocks; at += blocks_at_once) {
     const uint64_t count = std::min(blocks_at_once, extent.blocks - at);
+    // Not while it holds the file system; only what is wrong is read again then.
+    if (before_ == nullptr) TRY(world_.control.pass(count * block_bytes_max));
     std::vector<BlockId> ids;
     for (uint64_t i = 0; i < count; i++)
       ids.push_back({keyspace_, extent.data, extent.first + at + i});

@@ -26,6 +26,7 @@ struct FsckWorld {
   FileSystem& fs;
   KeyspaceId keyspace;
   const FsckOptions& options;
+  JobControl& control;
   InodeId lost_found = {};  // 0: there is none yet
 
   Engine& engine() const { return fs.tenant().map().engine; }

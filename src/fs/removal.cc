@@ -123,7 +123,8 @@ Status leave_inode(FsChange& change, InodeId inode, const FsInode& stored) {
   return {};
 }
 
-Status FileSystem::unlink(const Caller& caller, InodeId directory, ByteView name) {
+Status FileSystem::unlink(const Caller& caller, InodeId directory, ByteView name,
+                          const ExpectedFile& expected) {
   TRY(check_file_name(name));
   std::optional<FsEntry> planned;
   const auto plan = [&](FsPlan& plan) -> Status {
@@ -139,6 +140,7 @@ Status FileSystem::unlink(const Caller& caller, InodeId directory, ByteView name
     if (!entry) return fs_error::no_entry(name);
     if (entry->type == FileType::directory) return fs_error::is_a_directory(quote(name));
     if (!planned || planned->inode != entry->inode) return plan_outdated();
+    TRY(check_expected(change, entry, expected));
     TRY(change.remove_entry(directory, name));
     TRY(remove_name(change, open_files_, directory, name, entry->inode));
     return change.count(directory, {.entries = -1, .changed_ns = change.now_ns()});
@@ -209,10 +211,11 @@ Status cut_tree_off(FsChange& change, InodeId parent, InodeId tree) {
   return {};
 }
 
-Status FileSystem::remove_tree(const Caller& caller, InodeId directory, ByteView name) {
+Status FileSystem::remove_tree(const Caller& caller, InodeId directory, ByteView name,
+                               const ExpectedFile& expected) {
   TRY(check_file_name(name));
   TRY_ASSIGN(const auto seen, see_entry(tenant_->map().engine, keyspace(), directory, name));
-  if (seen && seen->type != FileType::directory) return unlink(caller, directory, name);
+  if (seen && seen->type != FileType::directory) return unlink(caller, directory, name, expected);
   std::optional<FsEntry> planned;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.entry(directory, name);
@@ -226,6 +229,7 @@ Status FileSystem::remove_tree(const Caller& caller, InodeId directory, ByteView
     if (!entry) return fs_error::no_entry(name);
     if (entry->type != FileType::directory) return fs_error::not_a_directory(quote(name));
     if (!planned || planned->inode != entry->inode) return plan_outdated();
+    TRY(check_expected(change, entry, expected));
     TRY(change.remove_entry(directory, name));
     TRY(cut_tree_off(change, directory, entry->inode));
     return change.count(directory,

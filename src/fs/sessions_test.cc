@@ -309,15 +309,15 @@ TEST_P(SessionsTest, AdoptionKeepsItsConditions) {
   make_directory(root_inode, "d");
   const uint64_t version = fs_->lookup(reader, root_inode, "there")->version;
   EXPECT_EQ(adopt("there", {.replace = false}), "exists");
-  EXPECT_EQ(adopt("there", {.version_expected = version + 1}), "condition_failed");
-  EXPECT_EQ(adopt("absent", {.version_expected = version}), "condition_failed");
+  EXPECT_EQ(adopt("there", {.expected = {.version = version + 1}}), "condition_failed");
+  EXPECT_EQ(adopt("absent", {.expected = {.version = version}}), "condition_failed");
   EXPECT_EQ(adopt("d", {}), "is_a_directory");
-  EXPECT_EQ(adopt("d", {.version_expected = 1}), "is_a_directory");
+  EXPECT_EQ(adopt("d", {.expected = {.version = 1}}), "is_a_directory");
   EXPECT_EQ(adopt("a/b", {}), "illegal_name");
   EXPECT_EQ(fs_->adopt(writer, begin(), made->inode, root_inode, "x", {}).error().reason, "stale")
       << "another session's";
   check();
-  EXPECT_EQ(adopt("there", {.version_expected = version}), "adopted");
+  EXPECT_EQ(adopt("there", {.expected = {.version = version}}), "adopted");
   EXPECT_EQ(fs_->lookup(reader, root_inode, "there")->inode, made->inode);
   EXPECT_EQ(
       fs_->make_unnamed(writer, session, root_inode, {.type = FileType::directory}).error().reason,

@@ -12,6 +12,8 @@ namespace {
 // A year has four digits.
 constexpr uint64_t trash_hours_max = 10'000ull * 365 * 24;
 constexpr size_t trash_hour_digits = 10;
+// What changes while it is looked at is looked at again, so often.
+constexpr unsigned trash_attempts_max = 32;
 
 // Takes a number and the '-' behind it off the front.
 std::optional<uint64_t> take_number(ByteView& text) {
@@ -142,26 +144,31 @@ Result<InodeId> FileSystem::make_trash_hour(const Caller& caller, uint64_t trash
   return directory;
 }
 
-Status FileSystem::move_to_trash(const Caller& caller, InodeId directory, ByteView name) {
+Status FileSystem::move_to_trash(const Caller& caller, InodeId directory, ByteView name,
+                                 const ExpectedFile& expected) {
   TRY(check_file_name(name));
-  constexpr int hours_tried = 3;
-  for (int attempt = 1;; attempt++) {
+  for (unsigned attempt = 1;; attempt++) {
     Engine& engine = tenant_->map().engine;
     TRY_ASSIGN(const FsSuperblock found, superblock());
     TRY_ASSIGN(const auto parent, see_inode(engine, keyspace(), directory));
     const bool is_in_trash =
         directory == trash_inode || (parent && parent->inode.home == trash_inode);
-    if (found.trash_ms == 0 || is_in_trash) return remove_tree(caller, directory, name);
+    if (found.trash_ms == 0 || is_in_trash) return remove_tree(caller, directory, name, expected);
     TRY_ASSIGN(const auto entry, see_entry(engine, keyspace(), directory, name));
     if (!entry) return fs_error::no_entry(name);
     TRY_ASSIGN(const InodeId hour, make_trash_hour(caller, found.trash_ms));
-    const Bytes to_name = trash_name({directory, entry->inode, name});
-    const Status moved = rename(caller, directory, name, hour, to_name, RenameMode::no_replace);
-    if (moved) return {};
+    // The name in the trash is of this file: one that replaced it meanwhile must not get it, nor
+    // be unlinked because this one is there already.
+    const ExpectedFile seen{expected.inode.value_or(entry->inode), expected.version};
+    const Bytes to_name = trash_name({directory, *seen.inode, name});
+    Status moved = rename(caller, directory, name, hour, to_name, RenameMode::no_replace, seen);
     // The same name of the same file was removed before: it is there already.
-    if (moved.error().reason == "exists") return unlink(caller, directory, name);
-    // The hour was emptied at this moment.
-    if (moved.error().reason != "stale" || attempt == hours_tried) return moved;
+    if (!moved && moved.error().reason == "exists") moved = unlink(caller, directory, name, seen);
+    if (moved) return {};
+    // The hour was emptied at this moment, or the name is another file's.
+    const bool again = moved.error().reason == "stale" ||
+                       (moved.error().reason == "condition_failed" && expected.is_any());
+    if (!again || attempt == trash_attempts_max) return moved;
   }
 }
 

@@ -184,6 +184,12 @@ HttpServerOptions http_options(const Settings& settings, Registry& metrics) {
   return options;
 }
 
+// An upload that waits for its client renews nothing, and must find its session when it goes on:
+// one is renewed when a third of its time is over, and a body may pause for streamed_body_ms.
+FileSystemOptions files_options() {
+  return {.session_ms = uint64_t{3} * HttpServerOptions().streamed_body_ms};
+}
+
 RedisOptions redis_options(const Settings& settings, const RestOptions& rest) {
   return {.auth_required = settings.auth == AuthChoice::required || !rest.admin_token.empty(),
           .admin_token = rest.admin_token,
@@ -365,7 +371,7 @@ class Service {
     };
     collector_->cut_at(borders);
     collector_->own(Model::raw, raw_);
-    files_.emplace(*keyspaces_);
+    files_.emplace(*keyspaces_, files_options());
     collector_->own(Model::fs, *files_);
     catalog_.emplace(borders);
     collector_->own(Model::catalog, *catalog_);

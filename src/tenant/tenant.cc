@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/human_bytes.h"
 #include "base/no_wait.h"
 #include "codec/catalog_ref.h"
 #include "codec/counter_value.h"
@@ -413,6 +414,22 @@ Result<Figures> Tenant::figures() {
   return figures_;
 }
 
+namespace {
+
+// Of what is below zero by a miscount, or taken away, nothing is told.
+std::string human_size(int64_t bytes) {
+  return human_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
+}
+
+std::string over_quota(std::string_view quota, std::string_view used, std::string_view needed) {
+  return fmt::format(
+      "over the quota of {}: {} are used and this needs {} more; delete something or ask for a "
+      "larger quota",
+      quota, used, needed);
+}
+
+}  // namespace
+
 Status Tenant::reserve(const Figures& added, Kept kept, uint64_t& epoch) {
   Quota quota;
   if (kept != Kept::nothing && added != Figures()) {
@@ -426,13 +443,12 @@ Status Tenant::reserve(const Figures& added, Kept kept, uint64_t& epoch) {
   const std::lock_guard lock(figures_mutex_);
   const bool bytes = over(figures_.bytes, added.bytes, quota.bytes);
   if (bytes || over(figures_.keys, added.keys, quota.keys))
-    return Error{
-        Code::exhausted,
-        fmt::format("over the quota of {} {}: {} are used and this needs {} more; delete "
-                    "something or ask for a larger quota",
-                    bytes ? quota.bytes : quota.keys, bytes ? "bytes" : "keys",
-                    bytes ? figures_.bytes : figures_.keys, bytes ? added.bytes : added.keys),
-        "quota_exceeded"};
+    return Error{Code::exhausted,
+                 bytes ? over_quota(human_bytes(quota.bytes), human_size(figures_.bytes),
+                                    human_size(added.bytes))
+                       : over_quota(fmt::format("{} keys", quota.keys),
+                                    std::to_string(figures_.keys), std::to_string(added.keys)),
+                 "quota_exceeded"};
   figures_.bytes += added.bytes;
   figures_.keys += added.keys;
   epoch = figures_epoch_;

@@ -9,10 +9,11 @@ import subprocess
 import unittest
 
 from client_command import ClientTest, ScriptedServer, http_answer
-from trellis_command import BINARY
+from trellis_command import BINARY, Server, clean_environment
 from trellis_http import seeded_random
 
 MIB = 1 << 20
+EDIT_STORE = os.environ.get("EDIT_STORE", "build/edit_store")
 
 
 class FilesTest(ClientTest):
@@ -458,6 +459,46 @@ class Whole(FilesTest):
             self.refused("not complete", "fsck", "--server", server.url)
         with ScriptedServer(lines({"error": "it was damaged"})) as server:
             self.refused("it was damaged", "fsck", "--server", server.url)
+
+
+class OfflineFsck(ClientTest):
+    """On a store that no server has open."""
+
+    @classmethod
+    def setUpClass(cls):
+        pass
+
+    def environment(self, **extra):
+        return clean_environment(**extra)
+
+    def test_fsck(self):
+        data = self.folder / "data"
+        content = bytes(200_000)
+        fsck = ("fs", "fsck", "--data", data)
+        self.fails(1, "", *fsck)  # there is none
+        self.assertFalse(data.exists())
+        with Server("--data", data) as server:
+            at = {"TRELLIS_SERVER": server.url}
+            self.does("keyspace", "create", "home", **at)
+            for keyspace in ("DEFAULT", "home"):
+                self.does("fs", "put", "-", "f", "--keyspace", keyspace, stdin=content, **at)
+            inode = self.does("fs", "stat", "f", "--json", **at).json["inode"]
+            self.fails(1, "in use", *fsck)
+            self.assertEqual(server.stop()[0], 0)
+        self.assertIn("all is well", self.does(*fsck).out)
+        key = self.does("key", "encode", "fs.entry", "keyspace=0", "parent=1", "name=f").out
+        subprocess.run([EDIT_STORE, data, key.split()[0]], check=True)
+        done = self.fails(1, "are not repaired", *fsck, "--quick")
+        self.assertIn(["name_missing", str(inode), "no"], [row[:3] for row in done.rows])
+        self.assertFalse(self.run_trellis(*fsck, "--json").lines[-1]["clean"])
+        self.assertIn("all is well", self.does(*fsck, "--keyspace", "home").out)
+        self.fails(1, "", *fsck, "--keyspace", "nobody")
+        self.assertIn(["name_missing", str(inode), "yes"],
+                      [row[:3] for row in self.does(*fsck, "--repair").rows])
+        self.assertIn("all is well", self.does(*fsck).out)
+        with Server("--data", data) as server:
+            found = self.does("fs", "cat", f"lost+found/inode-{inode}", TRELLIS_SERVER=server.url)
+            self.assertEqual(found.bytes, content)
 
 
 class Usage(FilesTest):
