@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "rest/file_routes.h"
 #include "json/json_text.h"
+#include "rest/file_routes.h"
 
 namespace trellis {
 namespace {

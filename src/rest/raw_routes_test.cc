@@ -598,7 +598,7 @@ TEST_F(RawRoutesTest, WritesThatWaitForADiskAreForWorkers) {
     MapHandle map{engine_, transactor_, clock_, durability};
     auto keyspaces = Keyspaces::open(map);
     ASSERT_OK(keyspaces);
-    const RestContext context{**keyspaces, *tokens_,   *gc_,     *collector_, raw_,      *files_,
+    const RestContext context{**keyspaces, *tokens_,  *gc_,     *collector_, raw_,     *files_,
                               catalog_,    *backups_, metrics_, clock_,      *ranges_, {}};
     const std::vector<Route> routes = make_routes(context);
     for (const Route& route : routes) {
