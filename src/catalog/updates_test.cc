@@ -158,7 +158,7 @@ TEST(CatalogUpdatesTest, OfEveryType) {
                        {"@type":"rename","newName":"d"},
                        {"@type":"removeProperty","property":"k"},
                        {"@type":"removeProperty","property":"none"},
-                       {"@type":"updateComment","newComment":"x","odd":[]}])"));
+                       {"@type":"updateComment","newComment":"x"}])"));
   EXPECT_EQ(answer(CatalogType::metalake, lake),
             R"({"name":"d","comment":"x","properties":{"l":""}})");
   ASSERT_OK(
