@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "engine/memory_engine.h"
+#include "catalog/catalog.h"
 #include "fs/file_systems.h"
 #include "net/ascii.h"
 #include "net/router.h"
