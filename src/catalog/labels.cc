@@ -68,7 +68,8 @@ Result<LabelChanges> read_changes(const json::value& request, std::string_view a
   TRY_ASSIGN(RequestFields fields, RequestFields::of(request, "request"));
   if (fields.find(add) == nullptr && fields.find(remove) == nullptr)
     return illegal_argument(fmt::format("{} and {} cannot both be null", add, remove));
-  LabelChanges changes{.with_values = with_values};
+  LabelChanges changes;
+  changes.with_values = with_values;
   TRY_ASSIGN(changes.add, read_labels(fields, add, with_values));
   TRY_ASSIGN(changes.remove, read_labels(fields, remove, with_values));
   TRY(fields.finish());
@@ -293,7 +294,8 @@ Status visit_labelled(Catalog& catalog, const CatalogCall& call, const EntityPat
   TRY(require(way));
   const CatalogRelation relation = relation_of(label.type);
   const Uuid& metalake = way.refs.front().id;
-  RelatedPage page{.more = true};
+  RelatedPage page;
+  page.more = true;
   std::optional<CatalogRef> after;
   while (page.more) {
     TRY_ASSIGN(page, related_to(tenant, metalake, relation, way.ref(), after));
