@@ -140,7 +140,7 @@ Result<bool> may_call(const CatalogRequest& request) {
 // out those that are not the caller's.
 Status check_above_metalakes(const CatalogRequest& request) {
   if (request.route.method == HttpMethod::get) return {};
-  if (request.user.data.caller.role == Role::admin) return {};
+  if (request.user.data.caller.role >= Role::admin) return {};
   return forbidden_to(request);
 }
 
