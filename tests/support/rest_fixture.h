@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "engine/memory_engine.h"
 #include "catalog/catalog.h"
+#include "engine/memory_engine.h"
 #include "fs/file_systems.h"
 #include "net/ascii.h"
 #include "net/router.h"
