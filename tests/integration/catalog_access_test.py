@@ -97,20 +97,22 @@ class Labels(CatalogTest):
 
     def test_policies(self):
         body = {"name": "keep", "policyType": "custom", "enabled": True,
-                "content": {"customRules": {"days": 3}, "supportedObjectTypes": ["CATALOG", "TABLE"],
-                            "properties": {}}}
+                "content": {"customRules": {"days": 3}, "properties": {},
+                            "supportedObjectTypes": ["CATALOG", "TABLE"]}}
         made = self.ok(self.api.post(self.lake_path + "/policies", body))["policy"]
         self.assertTrue(made["enabled"])
         self.assertEqual(self.ok(self.api.get(self.lake_path + "/policies"))["names"], ["keep"])
         self.ok(self.api.patch(self.lake_path + "/policies/keep", {"enable": False}))
-        self.assertFalse(self.ok(self.api.get(self.lake_path + "/policies/keep"))["policy"]["enabled"])
+        policy = self.ok(self.api.get(self.lake_path + "/policies/keep"))["policy"]
+        self.assertFalse(policy["enabled"])
         target = self.objects("catalog", "cat", "policies")
         self.assertEqual(self.ok(self.api.post(target, {"policiesToAdd": ["keep"]}))["names"],
                          ["keep"])
         self.fails(self.api.post(target, {"policiesToAdd": ["keep"]}), 409, 1004,
                    "PolicyAlreadyAssociatedException")
-        self.fails(self.api.post(self.objects("schema", "cat.sch", "policies"),
-                                 {"policiesToAdd": ["keep"]}), 400, 1001, "IllegalArgumentException")
+        answer = self.api.post(self.objects("schema", "cat.sch", "policies"),
+                               {"policiesToAdd": ["keep"]})
+        self.fails(answer, 400, 1001, "IllegalArgumentException")
         seen = self.ok(self.api.get(self.objects("table", "cat.sch.tab", "policies") +
                                     "?details=true"))["policies"]
         self.assertEqual([(one["name"], one["inherited"]) for one in seen], [("keep", True)])
@@ -141,8 +143,8 @@ class Authorized(CatalogTest):
 
     def add_bob(self, *objects):
         self.ok(self.api.post(self.lake_path + "/users", {"name": "bob"}))
-        self.ok(self.api.post(self.lake_path + "/roles",
-                              {"name": "reader", "properties": {}, "securableObjects": list(objects)}))
+        role = {"name": "reader", "properties": {}, "securableObjects": list(objects)}
+        self.ok(self.api.post(self.lake_path + "/roles", role))
         self.ok(self.api.put(self.lake_path + "/permissions/users/bob/grant",
                              {"roleNames": ["reader"]}))
 
@@ -279,8 +281,8 @@ class Authorized(CatalogTest):
         self.ok(self.bob.put(table, change))
         self.forbidden(self.bob.delete(table))
         self.ok(self.bob.post(tables, {"name": "own", "columns": COLUMNS}))
-        self.assertEqual(self.ok(self.api.get(self.lake_path + "/owners/table/cat.sch.own"))["owner"],
-                         {"name": "bob", "type": "user"})
+        owned = self.ok(self.api.get(self.lake_path + "/owners/table/cat.sch.own"))
+        self.assertEqual(owned["owner"], {"name": "bob", "type": "user"})
         self.ok(self.bob.delete(tables + "/own"))
         self.ok(self.grant("metalake", self.lake, privilege("select_table", "deny"),
                            privilege("modify_table", "deny")))
