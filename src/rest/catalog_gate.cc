@@ -70,6 +70,12 @@ EntityPath path_of_child(const CatalogRequest& request) {
   return path;
 }
 
+// Whether its path has {type}/{fullName} behind the metalake.
+bool is_about_object(const CatalogRoute& route) {
+  return route.under == CatalogRoute::Under::object || route.noun == "owner" ||
+         route.path.starts_with("/tags/{type}");
+}
+
 Result<bool> may_use_object(const CatalogRequest& request) {
   const CatalogAccess& access = *request.access;
   const CatalogRoute& route = request.route;
@@ -120,8 +126,7 @@ Result<bool> may_call(const CatalogRequest& request) {
   const CatalogRoute& route = request.route;
   if (!access.user()) return false;
   if (route.noun == "permission") return may_grant(request);
-  if (route.under == CatalogRoute::Under::object || route.noun == "owner")
-    return may_use_object(request);
+  if (is_about_object(route)) return may_use_object(request);
   const bool is_load = route.path.ends_with(":batchGet");
   if (route.method == HttpMethod::get || is_load) return may_read(request);
   if (route.noun == "partition")

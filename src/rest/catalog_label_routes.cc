@@ -137,6 +137,10 @@ std::vector<CatalogRoute> make_label_routes() {
       {post, object, "/tags", t, "ASSOCIATE", associate_labels, any},
       {get, object, "/tags/{tag}", t, "GET", get_label},
       {get, metalake, "/tags/{tag}/objects", t, "LIST_OBJECTS", list_labelled},
+      // As older clients have it.
+      {get, metalake, "/tags/{type}/{fullName}", t, "LIST", list_labels},
+      {post, metalake, "/tags/{type}/{fullName}", t, "ASSOCIATE", associate_labels, any},
+      {get, metalake, "/tags/{type}/{fullName}/{tag}", t, "GET", get_label},
 
       {get, object, "/policies", p, "LIST", list_labels},
       {post, object, "/policies", p, "ASSOCIATE", associate_labels, any},

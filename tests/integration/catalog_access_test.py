@@ -67,6 +67,9 @@ class Labels(CatalogTest):
         found = self.ok(self.api.get(self.lake_path + "/tags/a/objects"))["metadataObjects"]
         self.assertEqual(sorted((one["type"], one["fullName"]) for one in found),
                          [("catalog", "cat"), ("column", "cat.sch.tab.city")])
+        old = self.lake_path + "/tags/schema/cat.sch"
+        self.assertEqual(self.ok(self.api.get(old))["names"], ["a", "b"])
+        self.assertEqual(self.ok(self.api.get(old + "/a"))["tag"]["inherited"], True)
         self.fails(self.associate("catalog", "cat", ["a"]), 409, 1004,
                    "TagAlreadyAssociatedException")
         self.assertEqual(self.ok(self.associate("catalog", "cat", ["c"], ["a", "none"]))["names"],
