@@ -150,7 +150,7 @@ TEST_P(AccessTest, ATagMayHaveValues) {
   create(tag("region"), draft);
   create(tag("free"));
   EXPECT_OK(tag_values(schema_, {{"region", "eu"}, {"region", "us"}, {"free", {}}}));
-  EXPECT_OK(tag_values(schema_, {{"region", "eu"}, {"free", {}}})) << "again";
+  EXPECT_OK(tag_values(schema_, {{"region", "eu"}, {"free", {}}}));  // again
   EXPECT_EQ(labels(schema_), (Names{"region=eu=us", "free"}));
   EXPECT_REASON(tag_values(schema_, {{"region", "asia"}}), Code::invalid, "illegal_argument");
   EXPECT_REASON(tag_values(schema_, {{"region", {}}}), Code::invalid, "illegal_argument");
@@ -216,8 +216,7 @@ TEST_P(AccessTest, WhoeverMakesAThingOwnsIt) {
     const auto made = catalog_->create(call(), path, {}, *extra);
     return made ? Status() : Status(made.error());
   };
-  EXPECT_REASON(make(table("mine")), Code::denied, "forbidden")
-      << "ada is no user of this metalake";
+  EXPECT_REASON(make(table("mine")), Code::denied, "forbidden");  // no user of it
   EXPECT_OK(make(metalake("own")));
   const auto owner = owner_of(*catalog_, call(), metalake("own"));
   ASSERT_OK(owner);
@@ -250,7 +249,9 @@ TEST_P(AccessTest, RolesOfUsersAndObjects) {
     const auto entity = catalog_->load(call(reader), role("r1"));
     EXPECT_OK(entity);
     Names names;
-    for (const SecurableObject& object : *objects_of_role(*catalog_, *tenant_, *entity)) {
+    const auto found = objects_of_role(*catalog_, *tenant_, *entity);
+    EXPECT_OK(found);
+    for (const SecurableObject& object : *found) {
       std::string text = to_string(object.path);
       for (const auto& each : object.privileges) text += (each.deny() ? " -" : " +") + each.name();
       names.push_back(text);
