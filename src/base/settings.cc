@@ -27,6 +27,7 @@ constexpr std::string_view durability_words[] = {"always", "everysec", "off"};
 constexpr std::string_view log_level_words[] = {"debug", "info", "warn", "error"};
 constexpr std::string_view log_format_words[] = {"text", "json"};
 
+constexpr std::string_view off_on_words[] = {"off", "on"};
 constexpr std::string_view auth_words[] = {"loopback", "required"};
 constexpr std::string_view unix_access_words[] = {"owner", "group", "all"};
 
@@ -144,6 +145,11 @@ const SettingSpec specs_of_server[] = {
      .default_text = "7d",
      .help = "How long an archived keyspace can be brought back before its data goes",
      .max = 36'500ull * 24 * 3600 * 1000},
+    {.name = "catalog-authorization",
+     .kind = SettingKind::choice,
+     .default_text = "off",
+     .help = "Whether users of the catalog need privileges",
+     .words = off_on_words},
     {.name = "catalog-version",
      .kind = SettingKind::text,
      .default_text = "2.0.0",
@@ -680,6 +686,7 @@ Result<Settings> load_settings(const SettingInputs& inputs) {
       .tls_cert = text("tls-cert"),
       .tls_key = text("tls-key"),
       .archive_retention_ms = number("archive-retention"),
+      .catalog_authorization = number("catalog-authorization") != 0,
       .catalog_version = text("catalog-version"),
       .gc_life_time_ms = number("gc-life-time"),
       .range_bytes_max = number("range-bytes-max"),

@@ -5,6 +5,8 @@
 #include <random>
 #include <utility>
 
+#include "catalog/relations.h"
+
 namespace trellis {
 namespace {
 
@@ -191,6 +193,7 @@ Result<Entity> Catalog::alter(const CatalogCall& call, const EntityPath& path,
           fmt::format("a {} cannot move to a schema", catalog_word(path.type).name));
     paths.push_back({CatalogType::schema, {path.names[0], path.names[1], *options.new_schema}});
   }
+  std::vector<CatalogRef> roles_with_grants;  // that go along
   const auto plan = [&](CatalogPlan& plan) -> Status {
     TRY(plan.require());
     const EntityWay& way = plan.way();
@@ -198,6 +201,7 @@ Result<Entity> Catalog::alter(const CatalogCall& call, const EntityPath& path,
     if (options.new_schema) {
       TRY(plan.require(schema));
       plan.write_all_of(plan.way(schema).refs, way.ref());
+      TRY_ASSIGN(roles_with_grants, plan_grants_move(plan, call.tenant, way));
     }
     return extra.plan ? extra.plan(plan, way.ref()) : Status();
   };
@@ -213,6 +217,7 @@ Result<Entity> Catalog::alter(const CatalogCall& call, const EntityPath& path,
       TRY(changing.require(schema));
       entity.above = changing.way(schema).refs;
       now.names[2] = *options.new_schema;
+      TRY(move_grants(changing, roles_with_grants, changing.way(), entity.above));
     }
     TRY(changing.put(entity));
     TRY(changing.log("alter", entity, now, [&](stored::CatalogChange& logged) {

@@ -73,4 +73,18 @@ Error version_changed(CatalogType type, std::string_view name) {
           "version_changed"};
 }
 
+Error illegal_privilege(std::string message) {
+  return {Code::invalid, std::move(message), "illegal_privilege"};
+}
+
+Error forbidden(std::string message) { return {Code::denied, std::move(message), "forbidden"}; }
+
+Status as_object(Status status) {
+  if (status) return status;
+  Error error = status.error();
+  if (error.reason.starts_with("no_such_") && error.reason != "no_such_metalake")
+    error.reason = "no_such_metadata_object";
+  return error;
+}
+
 }  // namespace trellis

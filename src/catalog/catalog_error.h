@@ -5,9 +5,12 @@
 //   illegal_argument           invalid    1001 IllegalArgumentException
 //   illegal_name               invalid    1001 IllegalNameIdentifierException
 //   illegal_privilege          invalid    1001 IllegalPrivilegeException
+//   illegal_role               invalid    1001 IllegalRoleException
+//   illegal_metadata_object    invalid    1001 IllegalMetadataObjectException
 //   no_such_<type>             not_found  1003 NoSuch<Type>Exception
 //   <type>_exists              exists     1004 <Type>AlreadyExistsException
 //   tag_associated             exists     1004 TagAlreadyAssociatedException
+//   policy_associated          exists     1004 PolicyAlreadyAssociatedException
 //   non_empty_<type>           refused    1005 NonEmpty<Type>Exception
 //   unsupported                refused    1006 UnsupportedOperationException
 //   forbidden                  denied     1008 ForbiddenException
@@ -35,5 +38,10 @@ Error non_empty(CatalogType type, std::string_view name);   // metalakes, catalo
 Error not_in_use(CatalogType type, std::string_view name);  // metalakes, catalogs
 Error in_use(CatalogType type, std::string_view name);      // metalakes, catalogs
 Error version_changed(CatalogType type, std::string_view name);
+Error illegal_privilege(std::string message);
+Error forbidden(std::string message);
+// Of something that tags, grants or owners are about: what is missing is an object, whatever its
+// type, unless it is the metalake.
+Status as_object(Status status);
 
 }  // namespace trellis

@@ -23,6 +23,8 @@ struct Row {
 constexpr Row rows[] = {
     {"illegal_name", 400, 1001, "IllegalNameIdentifierException"},
     {"illegal_privilege", 400, 1001, "IllegalPrivilegeException"},
+    {"illegal_role", 400, 1001, "IllegalRoleException"},
+    {"illegal_metadata_object", 400, 1001, "IllegalMetadataObjectException"},
     {"illegal_statistic_name", 400, 1001, "IllegalStatisticNameException"},
     {"tag_associated", 409, 1004, "TagAlreadyAssociatedException"},
     {"policy_associated", 409, 1004, "PolicyAlreadyAssociatedException"},

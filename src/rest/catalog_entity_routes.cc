@@ -8,6 +8,7 @@
 #include "json/json_text.h"
 #include "rest/answers.h"
 #include "rest/catalog_answers.h"
+#include "rest/catalog_gate.h"
 #include "rest/catalog_lists.h"
 #include "rest/catalog_routes.h"
 #include "rest/entity_tags.h"
@@ -54,6 +55,12 @@ Result<HttpResponse> load_entity(CatalogRequest& request) {
 Result<HttpResponse> alter_entity(CatalogRequest& request) {
   TRY_ASSIGN(const json::value body, read_catalog_body(request));
   TRY_ASSIGN(const CatalogUpdates updates, CatalogUpdates::read(request.route.type, body));
+  if (updates.new_schema()) {
+    EntityPath moved{request.route.type, request.parent_path().names};
+    moved.names[2] = *updates.new_schema();
+    moved.names.emplace_back();
+    TRY(require_access(request, moved, privileges(Privilege::create_table)));
+  }
   AlterOptions options{.new_schema = updates.new_schema()};
   TRY_ASSIGN(options.if_match, read_if_match(request));
   TRY_ASSIGN(const Entity altered,
@@ -160,6 +167,21 @@ void add_leaf_routes(CatalogType type, std::string_view create, CatalogHandler c
   routes.push_back({post, schema, undelete, type, "UNDELETE", undelete_entity});
 }
 
+// Of tags and policies.
+void add_label_routes(CatalogType type, std::vector<CatalogRoute>& routes) {
+  using enum HttpMethod;
+  constexpr auto metalake = CatalogRoute::Under::metalake;
+  const std::string_view many = keep_text(fmt::format("/{}", catalog_plural(type)));
+  const std::string_view one = keep_text(fmt::format("{}/{{{}}}", many, catalog_word(type).name));
+  const std::string_view undelete = keep_text(fmt::format("{}/undelete", one));
+  routes.push_back({get, metalake, many, type, "LIST", list_entities});
+  routes.push_back({post, metalake, many, type, "CREATE", create_entity, any_body});
+  routes.push_back({get, metalake, one, type, "GET", load_entity});
+  routes.push_back({put, metalake, one, type, "ALTER", alter_entity, any_body});
+  routes.push_back({del, metalake, one, type, "DELETE", drop_entity});
+  routes.push_back({post, metalake, undelete, type, "UNDELETE", undelete_entity});
+}
+
 std::vector<CatalogRoute> make_entity_routes() {
   std::vector<CatalogRoute> routes = routes_of_levels();
   add_leaf_routes(CatalogType::table, "CREATE", create_entity, routes);
@@ -168,6 +190,8 @@ std::vector<CatalogRoute> make_entity_routes() {
   add_leaf_routes(CatalogType::view, "CREATE", create_entity, routes);
   add_leaf_routes(CatalogType::model, "REGISTER", create_entity, routes);
   add_leaf_routes(CatalogType::function, "REGISTER", create_entity, routes);
+  add_label_routes(CatalogType::tag, routes);
+  add_label_routes(CatalogType::policy, routes);
   return routes;
 }
 
@@ -184,7 +208,9 @@ Result<stored::CatalogEntity> read_draft(CatalogRequest& request) {
 
 Result<HttpResponse> create_drafted(CatalogRequest& request, stored::CatalogEntity draft) {
   const EntityPath path = path_of_new(request, draft);
-  TRY_ASSIGN(const Entity made, request.catalog().create(request.call(), path, std::move(draft)));
+  TRY_ASSIGN(const CatalogExtra extra, extra_of_create(request, path));
+  TRY_ASSIGN(const Entity made,
+             request.catalog().create(request.call(), path, std::move(draft), extra));
   // As Gravitino does, whose tests look for it.
   const bool is_metalake = request.route.type == CatalogType::metalake;
   return entity_answer(request, made, is_metalake ? ShowInUse::no : ShowInUse::yes);

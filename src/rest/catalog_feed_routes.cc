@@ -82,6 +82,10 @@ Result<HttpResponse> search_metalake(CatalogRequest& request) {
              request.catalog().search(request.call(), request.names[0], search));
   Bytes members = ",\"metadataObjects\":[";
   for (const CatalogFound& found : page.found) {
+    if (request.access.has_value()) {
+      TRY_ASSIGN(const bool may_see, request.access->may_load(found.path));
+      if (!may_see) continue;
+    }
     if (members.back() == '}') members += ',';
     members += "{\"fullName\":";
     append_full_name(members, found.path.names);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "catalog/entity_json.h"
+#include "catalog/roles.h"
 #include "json/json_body.h"
 #include "json/json_text.h"
 #include "rest/answers.h"
@@ -50,7 +51,9 @@ class EntityList final : public BodySource {
         user_(request.user),
         type_(request.route.type),
         parent_(request.parent_path()),
+        access_(request.access),
         asked_(std::move(asked)) {
+    if (is_member()) return;
     // The same for all of them, so it is escaped once.
     before_name_ = "{\"namespace\":[";
     for (const std::string& name : parent_.names) {
@@ -58,12 +61,17 @@ class EntityList final : public BodySource {
       append_json_string(before_name_, name);
     }
     before_name_ += "],\"name\":";
+    behind_name_ = "}";
   }
 
   // The first page. More are to come if has_more().
   Status begin() {
+    if (access_.has_value()) {
+      TRY_ASSIGN(ChildFilter filter, ChildFilter::of(*access_, parent_, type_));
+      if (!filter.keeps_all()) filter_.emplace(std::move(filter));
+    }
     next_ = "{\"code\":0,\"";
-    next_ += asked_.in_full ? catalog_plural(type_) : "identifiers";
+    next_ += asked_.in_full ? catalog_plural(type_) : is_member() ? "names" : "identifiers";
     next_ += "\":[";
     TRY(append_page(next_));
     return {};
@@ -103,13 +111,54 @@ class EntityList final : public BodySource {
     return {};
   }
 
+  // Tags, users and the like, of which there are only names.
+  bool is_member() const { return type_ >= CatalogType::tag && type_ <= CatalogType::role; }
+  bool is_filtered() const {
+    const bool of_metalakes = type_ == CatalogType::metalake;
+    return filter_.has_value() || (of_metalakes && context_.options.catalog_authorization);
+  }
+  Result<std::vector<bool>> keep(std::span<const CatalogRef> refs) const {
+    if (filter_.has_value()) return filter_->keep(refs);
+    if (!is_filtered()) return std::vector<bool>(refs.size(), true);
+    return metalakes_with_user(*user_.data.tenant, user_.user, refs);
+  }
+
+  void append_name(Bytes& out, std::string_view name) {
+    if (std::exchange(has_any_, true)) out += ',';
+    out += before_name_;
+    append_json_string(out, name);
+    out += behind_name_;
+  }
+
+  // Those that the caller sees.
+  Result<CatalogListPage> read_names(const CatalogList& page, std::vector<std::string>& names) {
+    std::vector<std::string> all;
+    std::vector<CatalogRef> refs;
+    TRY_ASSIGN(const CatalogListPage got,
+               context_.catalog.list(call(), parent_, type_, page,
+                                     [&](std::string_view name, const NamedRef& named) {
+                                       all.emplace_back(name);
+                                       refs.push_back(named.ref);
+                                       return Visit::go_on;
+                                     }));
+    if (all.empty()) return got;
+    last_ = all.back();
+    TRY_ASSIGN(const std::vector<bool> kept, keep(refs));
+    for (size_t i = 0; i < all.size(); i++)
+      if (kept[i]) names.push_back(std::move(all[i]));
+    return got;
+  }
+
   Result<CatalogListPage> append_names(Bytes& out, const CatalogList& page) {
+    if (is_filtered()) {
+      std::vector<std::string> names;
+      TRY_ASSIGN(const CatalogListPage got, read_names(page, names));
+      for (const std::string& name : names) append_name(out, name);
+      return got;
+    }
     return context_.catalog.list(call(), parent_, type_, page,
                                  [&](std::string_view name, const NamedRef&) {
-                                   if (std::exchange(has_any_, true)) out += ',';
-                                   out += before_name_;
-                                   append_json_string(out, name);
-                                   out += '}';
+                                   append_name(out, name);
                                    last_ = name;
                                    return Visit::go_on;
                                  });
@@ -117,20 +166,17 @@ class EntityList final : public BodySource {
 
   Result<CatalogListPage> append_entities(Bytes& out, const CatalogList& page) {
     std::vector<std::string> names;
-    TRY_ASSIGN(const CatalogListPage got,
-               context_.catalog.list(call(), parent_, type_, page,
-                                     [&](std::string_view name, const NamedRef&) {
-                                       names.emplace_back(name);
-                                       return Visit::go_on;
-                                     }));
+    TRY_ASSIGN(const CatalogListPage got, read_names(page, names));
     if (names.empty()) return got;
     TRY_ASSIGN(const auto entities, context_.catalog.load_many(call(), parent_, type_, names));
     for (const auto& entity : entities) {
       if (!entity.has_value()) continue;  // gone since
       if (std::exchange(has_any_, true)) out += ',';
-      append_entity(out, type_, entity->stored);
+      if (type_ == CatalogType::user || type_ == CatalogType::group)
+        TRY(append_principal(out, context_.catalog, *user_.data.tenant, *entity));
+      else
+        append_entity(out, type_, entity->stored);
     }
-    last_ = names.back();
     return got;
   }
 
@@ -138,8 +184,11 @@ class EntityList final : public BodySource {
   const UserCall user_;
   const CatalogType type_;
   const EntityPath parent_;
-  ListRequest asked_;  // what is not written yet
+  const std::optional<CatalogAccess> access_;
+  std::optional<ChildFilter> filter_;  // absent: all are seen
+  ListRequest asked_;                  // what is not written yet
   Bytes before_name_;
+  Bytes behind_name_;
   Bytes next_;
   std::string last_;
   bool has_any_ = false;
@@ -163,6 +212,20 @@ Result<HttpResponse> list_dropped(const CatalogRequest& request) {
   return catalog_answer(members);
 }
 
+// What the caller does not see is missing.
+Status leave_out_hidden(const CatalogRequest& request,
+                        std::vector<std::optional<Entity>>& entities) {
+  if (!request.access.has_value()) return {};
+  TRY_ASSIGN(const ChildFilter filter,
+             ChildFilter::of(*request.access, request.parent_path(), request.route.type));
+  std::vector<CatalogRef> refs;
+  for (const auto& entity : entities) refs.push_back(entity ? entity->ref : CatalogRef());
+  TRY_ASSIGN(const std::vector<bool> kept, filter.keep(refs));
+  for (size_t i = 0; i < entities.size(); ++i)
+    if (!kept[i]) entities[i].reset();
+  return {};
+}
+
 Result<HttpResponse> answer_list(CatalogRequest& request, bool in_full) {
   TRY_ASSIGN(const bool of_dropped, catalog_flag(request, "dropped"));
   if (of_dropped) return list_dropped(request);
@@ -177,6 +240,22 @@ Result<HttpResponse> answer_list(CatalogRequest& request, bool in_full) {
 }
 
 }  // namespace
+
+Status append_principal(Bytes& out, Catalog& catalog, Tenant& tenant, const Entity& entity) {
+  TRY_ASSIGN(const std::vector<std::string> roles,
+             role_names(catalog, tenant, entity.above.front(), entity.ref));
+  out += "{\"name\":";
+  append_json_string(out, entity.name());
+  out += ",\"roles\":[";
+  for (const std::string& role : roles) {
+    if (out.back() != '[') out += ',';
+    append_json_string(out, role);
+  }
+  out += "]";
+  append_audit(out, entity.stored.audit());
+  out += '}';
+  return {};
+}
 
 Result<HttpResponse> list_entities(CatalogRequest& request) { return answer_list(request, false); }
 Result<HttpResponse> list_entities_in_full(CatalogRequest& request) {
@@ -196,8 +275,9 @@ Result<HttpResponse> get_entities(CatalogRequest& request) {
     if (!name.is_string()) return bad_body("names are texts");
     names.emplace_back(name.as_string());
   }
-  TRY_ASSIGN(const auto entities, request.catalog().load_many(request.call(), request.parent_path(),
-                                                              request.route.type, names));
+  TRY_ASSIGN(auto entities, request.catalog().load_many(request.call(), request.parent_path(),
+                                                        request.route.type, names));
+  TRY(leave_out_hidden(request, entities));
   Bytes out = fmt::format("{{\"code\":0,\"{}\":[", catalog_plural(request.route.type));
   Bytes missing;
   bool is_first = true;

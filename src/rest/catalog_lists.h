@@ -16,4 +16,7 @@ Result<HttpResponse> list_entities_in_full(CatalogRequest& request);
 // {"names":["a","b"]}: those of them that there are, and the names of those that are missing.
 Result<HttpResponse> get_entities(CatalogRequest& request);
 
+// {"name","roles":[...],"audit"}: a user or group.
+Status append_principal(Bytes& out, Catalog& catalog, Tenant& tenant, const Entity& entity);
+
 }  // namespace trellis

@@ -8,12 +8,14 @@
 #include <utility>
 
 #include "base/no_wait.h"
+#include "catalog/roles.h"
 #include "json/json_body.h"
 #include "json/json_text.h"
 #include "net/ascii.h"
 #include "net/would_wait.h"
 #include "rest/answers.h"
 #include "rest/catalog_answers.h"
+#include "rest/catalog_gate.h"
 #include "rest/entity_tags.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"
@@ -62,7 +64,8 @@ std::string message_of(const CatalogRequest& request, const Error& error) {
     return fmt::format("Failed to operate partition(s){} operation [{}] of table [{}], reason [{}]",
                        subject, operation, request.parent, error.message);
   }
-  const bool stands_in_metalake = noun == "user" || noun == "group" || noun == "role";
+  const bool stands_in_metalake = noun == "user" || noun == "group" || noun == "role" ||
+                                  noun == "owner" || noun == "permission";
   const std::string_view above = stands_in_metalake  ? "metalake"
                                  : noun == "catalog" ? "metalake"
                                  : noun == "schema"  ? "catalog"
@@ -105,7 +108,8 @@ Result<HttpResponse> call_handler_of(const CatalogRoute& route, const RestContex
   request.names = captures.subspan(keyspace_captures);
   name_subject(request);
   if (route.method != HttpMethod::get && !route.reads) TRY(check_may_write(request.user.data));
-  Result<HttpResponse> response = route.handler(request);
+  const Status admitted = check_catalog_access(request);
+  Result<HttpResponse> response = admitted ? route.handler(request) : Error(admitted.error());
   if (!response) message = message_of(request, response.error());
   return response;
 }
@@ -207,27 +211,15 @@ std::optional<CatalogType> catalog_type_named(std::string_view name) {
   return std::nullopt;
 }
 
-Result<EntityPath> object_path(const CatalogRequest& request) {
-  const std::string& full_name = request.names[2];
-  const auto type = catalog_type_named(request.names[1]);
-  if (!type.has_value())
-    return illegal_argument(fmt::format("there is no type {}", quote(request.names[1])));
-  EntityPath path{*type, {request.names[0]}};
-  if (*type == CatalogType::metalake) {
-    if (full_name != request.names[0]) return no_such(CatalogType::metalake, full_name);
-    return path;
-  }
-  for (size_t begin = 0; begin <= full_name.size();) {
-    const size_t dot = std::min(full_name.find('.', begin), full_name.size());
-    path.names.push_back(full_name.substr(begin, dot - begin));
-    begin = dot + 1;
-  }
-  if (path.names.size() != catalog_depth(*type)) {
-    return illegal_argument(fmt::format("the full name of a {} has {} names joined by dots, not {}",
-                                        catalog_word(*type).name, catalog_depth(*type) - 1,
-                                        quote(full_name)));
-  }
-  return path;
+Result<EntityPath> object_path(const CatalogRequest& request, size_t at) {
+  return object_named(request.names[0], request.names[at], request.names[at + 1]);
+}
+
+void append_object_name(Bytes& out, const EntityPath& path) {
+  const auto first = path.names.begin() + (path.names.size() > 1 ? 1 : 0);
+  out += "{\"fullName\":";
+  append_json_string(out, fmt::format("{}", fmt::join(first, path.names.end(), ".")));
+  out += fmt::format(",\"type\":\"{}\"", catalog_word(path.type).name);
 }
 
 std::string_view catalog_plural(CatalogType type) {
@@ -246,9 +238,9 @@ HttpResponse catalog_answer(std::string_view members) {
 }
 
 void add_catalog_routes(const RestContext& context, std::vector<Route>& routes) {
-  for (const auto part :
-       {catalog_server_routes(), catalog_entity_routes(), catalog_fileset_routes(),
-        catalog_member_routes(), catalog_feed_routes()}) {
+  for (const auto part : {catalog_server_routes(), catalog_entity_routes(),
+                          catalog_fileset_routes(), catalog_member_routes(), catalog_feed_routes(),
+                          catalog_label_routes(), catalog_user_routes()}) {
     for (const CatalogRoute& route : part) add_route(context, route, routes);
   }
 }

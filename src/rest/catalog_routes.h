@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "catalog/access.h"
 #include "catalog/catalog.h"
 #include "net/http_types.h"
 #include "rest/gate.h"
@@ -34,6 +35,8 @@ struct CatalogRequest {
   // What messages say that it is about. Those who learn a name from the body set it.
   std::string subject = {};
   std::string parent = {};
+  // Of the caller, in the metalake. Absent: authorization is off, or there is no such metalake.
+  std::optional<CatalogAccess> access = {};
 
   Catalog& catalog() const { return context.catalog; }
   CatalogCall call() const { return {*user.data.tenant, user.data.caller, user.user}; }
@@ -67,6 +70,8 @@ std::span<const CatalogRoute> catalog_entity_routes();
 std::span<const CatalogRoute> catalog_fileset_routes();
 std::span<const CatalogRoute> catalog_member_routes();
 std::span<const CatalogRoute> catalog_feed_routes();
+std::span<const CatalogRoute> catalog_label_routes();
+std::span<const CatalogRoute> catalog_user_routes();
 
 Result<HttpResponse> create_fileset(CatalogRequest& request);
 
@@ -83,8 +88,11 @@ Result<std::string> read_if_match(const CatalogRequest& request);
 // Of "application/vnd.gravitino.v2+json", wherever it stands; absent: a version that is not known.
 std::optional<unsigned> accepted_media_version(std::string_view accept);
 
-// Of /objects/{type}/{fullName}: names joined by dots, without the metalake's.
-Result<EntityPath> object_path(const CatalogRequest& request);
+// Of /objects/{type}/{fullName}: names joined by dots, without the metalake's. `at`: where the
+// type is among the names.
+Result<EntityPath> object_path(const CatalogRequest& request, size_t at = 1);
+// {"fullName","type"
+void append_object_name(Bytes& out, const EntityPath& path);
 // A type by its name, in any case.
 std::optional<CatalogType> catalog_type_named(std::string_view name);
 

@@ -20,9 +20,10 @@ Result<HttpResponse> get_catalog_version(const RestContext& context, const HttpR
 }
 
 // What Gravitino's web pages want to know.
-Result<HttpResponse> get_configs(const RestContext&, const HttpRequest&) {
-  return text_answer(
-      R"({"gravitino.authenticators":["simple"],"gravitino.authorization.enable":false})");
+Result<HttpResponse> get_configs(const RestContext& context, const HttpRequest&) {
+  return text_answer(fmt::format(
+      "{{\"gravitino.authenticators\":[\"simple\"],\"gravitino.authorization.enable\":{}}}",
+      context.options.catalog_authorization));
 }
 
 Result<HttpResponse> get_liveness(const RestContext&, const HttpRequest&) {

@@ -36,6 +36,7 @@ struct RestOptions {
   Auth auth = Auth::loopback;
   std::string admin_token = {};           // empty: nobody is the server's admin by a token
   std::string catalog_version = "2.0.0";  // of Gravitino, that the catalog says it is
+  bool catalog_authorization = false;     // its users need privileges
 };
 
 // All of it outlives the routes.

@@ -158,6 +158,7 @@ Status record_start(Transactor& transactor, const Clock& clock, Durability durab
 
 Result<RestOptions> rest_options(const Settings& settings, std::ostream& out) {
   RestOptions options;
+  options.catalog_authorization = settings.catalog_authorization;
   options.catalog_version = settings.catalog_version;
   options.auth = settings.auth == AuthChoice::required ? RestOptions::Auth::required
                                                        : RestOptions::Auth::loopback;

@@ -27,6 +27,7 @@ class Check {
     check_dropped();
     check_search();
     check_relations();
+    check_grants();
     check_members();
     check_logs();
     check_figures();
@@ -247,6 +248,33 @@ class Check {
                                                     inverse->from, inverse->to});
       if (!records_["rl"].contains(other))
         problem("a relation back from {} to {} alone", text(inverse->to), text(inverse->from));
+    }
+  }
+
+  // What a role may do stands with the role, once, by where the thing is.
+  void check_grants() {
+    for (const auto& [key, value] : records_["rl"]) {
+      const auto relation = decode<CatalogRelationKey>(key);
+      if (!relation || relation->relation != CatalogRelation::grant) continue;
+      const auto entity = entities_.find(relation->to);
+      if (entity == entities_.end() || is_doomed(entity->second)) continue;
+      const Bytes grant = encode(CatalogGrantKey{keyspace_, relation->from.number(),
+                                                 parent_ref(entity->second), relation->to});
+      if (!records_["ga"].contains(grant))
+        problem("{} may do something with {}, and nobody knows what", text(relation->from),
+                text(relation->to));
+    }
+    for (const auto& [key, value] : records_["ga"]) {
+      const auto grant = decode<CatalogGrantKey>(key);
+      if (!grant) problem("grant {}", to_hex(key));
+      const auto entity = grant ? entities_.find(grant->ref) : entities_.end();
+      if (entity == entities_.end()) continue;
+      if (is_doomed(entity->second)) continue;
+      const CatalogRef role = CatalogRef::of(CatalogType::role, grant->role);
+      const Bytes relation = encode(CatalogRelationKey{keyspace_, entity->second.metalake(),
+                                                       CatalogRelation::grant, role, grant->ref});
+      if (!records_["rl"].contains(relation) || grant->above != parent_ref(entity->second))
+        problem("{} has a grant on {} that is out of place", text(role), text(grant->ref));
     }
   }
 

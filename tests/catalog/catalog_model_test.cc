@@ -12,6 +12,9 @@
 
 #include "base/random.h"
 #include "catalog/catalog_world.h"
+#include "catalog/labels.h"
+#include "catalog/owners.h"
+#include "catalog/roles.h"
 #include "support/expect_ok.h"
 #include "support/test_seed.h"
 
@@ -371,7 +374,9 @@ class Member {
     const CatalogCall call = CatalogWorld::call(server_);
     const EntityPath path = any_path(random_);
     Catalog& catalog = *server_.catalog;
-    switch (random_.below(10)) {
+    switch (random_.below(12)) {
+      case 10:
+      case 11: return relate(path);
       case 0:
       case 1:
       case 2:
@@ -416,11 +421,51 @@ class Member {
   const std::vector<CatalogRef>& made() const { return made_; }
 
  private:
+  // Tags, owners, roles and what they may do: relations in both directions, to what comes and goes.
+  void relate(const EntityPath& path) {
+    const CatalogCall call = CatalogWorld::call(server_);
+    const std::string& lake = path.names.front();
+    const EntityPath user{CatalogType::user, {lake, "u" + std::to_string(random_.below(2))}};
+    const EntityPath role{CatalogType::role, {lake, "r" + std::to_string(random_.below(2))}};
+    Catalog& catalog = *server_.catalog;
+    switch (random_.below(7)) {
+      case 0: {
+        const EntityPath& what = random_.one_in(2) ? user : role;
+        const auto made = catalog.create(call, what, {});
+        if (made) made_.push_back(made->ref);
+        return expect_fine(made);
+      }
+      case 1: return expect_fine(catalog.drop(call, random_.one_in(2) ? user : role));
+      case 2:
+        return expect_fine(change_roles(call, user, Names{role.name()}, !random_.one_in(3)), true);
+      case 3:
+      case 4: {
+        stored::CatalogPrivilege privilege;
+        privilege.set_name("manage_grants");
+        const SecurableObject object{path, {privilege}};
+        if (path.type == CatalogType::tag) return;
+        constexpr GrantKind kinds[] = {GrantKind::grant, GrantKind::grant, GrantKind::revoke,
+                                       GrantKind::replace};
+        return expect_fine(
+            change_grants(catalog, call, role, kinds[random_.below(4)], {&object, 1}));
+      }
+      case 5: return expect_fine(set_owner(call, path, user));
+      default: {
+        if (path.type == CatalogType::tag || path.type == CatalogType::metalake) return;
+        LabelChanges changes;
+        (random_.one_in(3) ? changes.remove : changes.add)
+            .push_back({"c" + std::to_string(random_.below(2)), {}});
+        return expect_fine(change_labels(call, path, CatalogType::tag, changes));
+      }
+    }
+  }
+
   template <class T>
-  void expect_fine(const Result<T>& result) {
+  void expect_fine(const Result<T>& result, bool may_be_invalid = false) {
     if (result || is_fault(result.error())) return;
     const Code code = result.error().code;
-    EXPECT_TRUE(code == Code::not_found || code == Code::exists || code == Code::refused)
+    EXPECT_TRUE(code == Code::not_found || code == Code::exists || code == Code::refused ||
+                (may_be_invalid && code == Code::invalid))
         << to_string(result.error());
   }
   void see(const Result<Entity>& entity) {
