@@ -122,10 +122,10 @@ TEST_P(BelongingsTest, VersionsOfAModel) {
   ASSERT_OK(loaded);
   Bytes out;
   append_model_version(out, *loaded);
-  EXPECT_EQ(
-      out,
-      R"({"version":0,"comment":"c","aliases":["a","b"],"uri":"u0","uris":{"unknown":"u0"},)"
-      R"("properties":{"k":"v"},"audit":{"creator":"ada","createTime":"2023-11-14T22:13:20.000Z"}})");
+  EXPECT_EQ(out,
+            R"({"version":0,"comment":"c","aliases":["a","b"],"uri":"u0","uris":{"unknown":"u0"},)"
+            R"("properties":{"k":"v"},)"
+            R"("audit":{"creator":"ada","createTime":"2023-11-14T22:13:20.000Z"}})");
   EXPECT_OK(load_model_version(call(reader), model_, number(1)));
   EXPECT_REASON(load_model_version(call(reader), model_, number(2)), Code::not_found,
                 "no_such_model_version");
@@ -161,7 +161,8 @@ TEST_P(BelongingsTest, UpdatesOfAVersion) {
   ASSERT_OK(link(R"({"uri":"z","aliases":["taken"]})"));
   clock_.advance_ms(7);
   const auto altered = alter(alias("a"), R"([
-      {"@type":"updateComment","newComment":null},{"@type":"setProperty","property":"k","value":"v"},
+      {"@type":"updateComment","newComment":null},
+      {"@type":"setProperty","property":"k","value":"v"},
       {"@type":"updateUri","uriName":"x","newUri":"3"},{"@type":"updateUri","newUri":"nothing"},
       {"@type":"addUri","uriName":"w","uri":"4"},{"@type":"addUri","uriName":"w","uri":"5"},
       {"@type":"removeUri","uriName":"y"},
@@ -178,23 +179,23 @@ TEST_P(BelongingsTest, UpdatesOfAVersion) {
   EXPECT_EQ(load_model_version(call(reader), model_, alias("b"))->version(), 0U);
 
   // Nothing of what is wrong.
-  for (
-      const auto& [updates, message] : std::initializer_list<std::pair<const char*, const char*>>{
-          {R"([{"@type":"setProperty","property":"k","value":"w"},{"@type":"removeUri","uriName":"w"},
+  for (const auto& [updates, message] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"([{"@type":"setProperty","property":"k","value":"w"},
+                {"@type":"removeUri","uriName":"w"},
                 {"@type":"removeUri","uriName":"x"}])",
-           "At least one URI needs to be set for the model version"},
-          {R"([{"@type":"odd"}])",
-           "Malformed json request: Could not resolve type id 'odd' as an update of a model "
-           "version"},
-          {R"([{"@type":"updateUri"}])", "\"newUri\" field is required and cannot be empty"},
-          {R"([{"@type":"addUri","uri":"x"}])",
-           "\"uriName\" field is required and cannot be empty"},
-          {R"([{"@type":"updateAliases"}])",
-           "At least one of aliasesToAdd or aliasesToRemove must be non-null"},
-          {R"([{"@type":"updateAliases","aliasesToAdd":["7"]}])",
-           "alias must not be a number or a number string"},
-          {R"([{"@type":"setProperty","property":"k"}])",
-           "\"value\" field is required and cannot be null"}}) {
+            "At least one URI needs to be set for the model version"},
+           {R"([{"@type":"odd"}])",
+            "Malformed json request: Could not resolve type id 'odd' as an update of a model "
+            "version"},
+           {R"([{"@type":"updateUri"}])", "\"newUri\" field is required and cannot be empty"},
+           {R"([{"@type":"addUri","uri":"x"}])",
+            "\"uriName\" field is required and cannot be empty"},
+           {R"([{"@type":"updateAliases"}])",
+            "At least one of aliasesToAdd or aliasesToRemove must be non-null"},
+           {R"([{"@type":"updateAliases","aliasesToAdd":["7"]}])",
+            "alias must not be a number or a number string"},
+           {R"([{"@type":"setProperty","property":"k"}])",
+            "\"value\" field is required and cannot be null"}}) {
     const auto refused = alter(number(0), updates);
     EXPECT_REASON(refused, Code::invalid, "illegal_argument");
     EXPECT_EQ(refused.error().message, message);

@@ -305,11 +305,15 @@ class CatalogChanger {
 
   // The ways as they are in the transaction.
   static Status walk_again(CatalogPlan& plan, CountedView& view) {
-    const auto get = [&](ByteView key, Value& value) { return view.get(key, value); };
+    const auto get = [&](ByteView key, Value& value) -> Status {
+      // Only another way than was planned leads out of the plan.
+      if (!plan.scope_.allows_read(key)) return catalog_plan_outdated();
+      return view.get(key, value);
+    };
     for (EntityWay& way : plan.ways_) {
       TRY_ASSIGN(EntityWay now, find_way(get, plan.keyspace_, way.path));
       if (now.is_same(way)) continue;
-      if (!plan.everything_) return catalog_plan_outdated();
+      if (plan.scope_.keyspace_mode() != Scope::Mode::exclusive) return catalog_plan_outdated();
       way = std::move(now);  // with the keyspace alone everything was planned for
     }
     return {};

@@ -315,17 +315,17 @@ bool Catalog::is_under_way(const NoteId& id) {
 
 // Some pages of it, beside others who do the same. Whether the note is gone.
 Result<bool> Catalog::collect_one(Tenant& tenant, const Garbage& note) {
+  const Error senseless{Code::corrupt, "a note of the catalog does not make sense"};
   TRY_ASSIGN(const CatalogRef ref, decode_ref(note.target));
+  if (ref.type == CatalogType::column) return senseless;
   Value value;
   TRY(tenant.map().engine.get(place_key(tenant.id(), ref), value));
   EntityPlace place;
+  place.above.resize(catalog_depth(ref.type) - 1);
   if (value.found()) {
     TRY_ASSIGN(place, decode_place(value.bytes()));
-  } else {
-    place.above.resize(catalog_depth(ref.type) - 1);
   }
-  if (ref.type == CatalogType::column || place.above.size() + 1 != catalog_depth(ref.type))
-    return Error{Code::corrupt, "a note of the catalog does not make sense"};
+  if (place.above.size() + 1 != catalog_depth(ref.type)) return senseless;
   Burial burial(tenant, note, ref, std::move(place));
   TRY_ASSIGN(const bool is_there, burial.begin());
   if (!is_there) return true;

@@ -180,7 +180,8 @@ TEST(CatalogDefinitionsTest, NormalFormsAreFixed) {
     expect_fixed(normal_expression, expression);
     expect_fixed(normal_sort_order, json::object{{"sortTerm", expression}, {"direction", "desc"}});
     expect_fixed(normal_distribution,
-                 json::object{{"number", random.below(9)}, {"funcArgs", json::array{expression}}});
+                 json::object{{"number", static_cast<int64_t>(random.below(9))},
+                              {"funcArgs", json::array{expression}}});
     expect_fixed(normal_partitioning, json::object{{"strategy", "function"},
                                                    {"funcName", random_word(random)},
                                                    {"funcArgs", json::array{expression}}});

@@ -1,6 +1,8 @@
 // Dropping anything is one small transaction, however much stands below, and so is taking it back.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "catalog/catalog.h"
 #include "codec/stored_message.h"
 
@@ -36,11 +38,16 @@ Status check_droppable(CatalogChange& change, const Entity& entity) {
 }
 
 // What is missing is not there, and so not dropped; but it is an error if the catalog that it
-// should stand in, or the metalake of anything else than a catalog, is missing.
-Status require_for_drop(const EntityWay& way) {
-  const size_t depth = way.path.names.size();
-  const size_t needed = way.path.type == CatalogType::catalog ? 0 : depth <= 2 ? depth - 1 : 2;
-  return way.refs.size() < needed ? require(way) : Status();
+// should stand in, or the metalake of anything else than a catalog, is missing. Whether it is
+// there.
+Result<bool> is_there_to_drop(const EntityWay& way) {
+  const size_t above = way.path.names.size() - 1;
+  const size_t needed = way.path.type == CatalogType::catalog ? 0 : std::min<size_t>(above, 2);
+  if (way.refs.size() < needed) TRY(require(way));
+  for (size_t i = 0; i < std::min(above, way.refs.size()); i++)
+    if (way.disabled[i])
+      return not_in_use(catalog_type_at(way.path.type, i + 1), way.path.names[i]);
+  return way.complete();
 }
 
 Bytes dropped_key(KeyspaceId keyspace, const Entity& entity, uint64_t due_ms) {
@@ -104,10 +111,8 @@ Result<bool> Catalog::drop(const CatalogCall& call, const EntityPath& path,
   const auto run = [&](CatalogChange& change) -> Status {
     dropped = false;
     const EntityWay& way = change.way();
-    TRY(require_for_drop(way));
-    if (!way.parent_found()) return {};
-    TRY(require_parent(way));
-    if (!way.complete()) return {};
+    TRY_ASSIGN(const bool is_there, is_there_to_drop(way));
+    if (!is_there) return {};
     TRY_ASSIGN(const Entity entity, change.entity());
     TRY(check_tag(entity, options.if_match));
     if (!options.force) TRY(check_droppable(change, entity));

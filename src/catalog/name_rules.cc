@@ -21,7 +21,7 @@ size_t characters_in(std::string_view text) {
 }
 
 // A word character, then also some others.
-bool matches(std::string_view name, std::string_view others) {
+bool fits_pattern(std::string_view name, std::string_view others) {
   if (name.empty() || name.size() > pattern_characters_max || !is_word(name[0])) return false;
   return std::ranges::all_of(
       name, [&](char c) { return is_word(c) || others.find(c) != std::string_view::npos; });
@@ -35,15 +35,15 @@ bool is_reserved_name(CatalogType type, std::string_view name) {
 
 bool is_legal_name(CatalogType type, std::string_view name) {
   switch (type) {
-    case CatalogType::metalake: return matches(name, "");
-    case CatalogType::catalog: return matches(name, "-");
+    case CatalogType::metalake: return fits_pattern(name, "");
+    case CatalogType::catalog: return fits_pattern(name, "-");
     case CatalogType::user:
     case CatalogType::group:
     case CatalogType::role:
     case CatalogType::tag:
     case CatalogType::policy:
       return !is_blank(name) && characters_in(name) <= catalog_name_characters_max;
-    default: return matches(name, "/=-");
+    default: return fits_pattern(name, "/=-");
   }
 }
 

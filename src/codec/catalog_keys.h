@@ -384,7 +384,7 @@ struct CatalogModelVersionKey {
   static constexpr auto layout() {
     return record(mode_txn, keyspace_field(&CatalogModelVersionKey::keyspace), model_catalog,
                   literal("record", "mv", "version of a model", "/ModelVersion"), catalog_separator,
-                  field<BigEndian<8>>("model", &CatalogModelVersionKey::model, "model id"),
+                  field<BigEndian<8>>("parent", &CatalogModelVersionKey::model, "model id"),
                   catalog_separator,
                   field<BigEndian<4>>("version", &CatalogModelVersionKey::version, "from 0"));
   }
@@ -400,7 +400,7 @@ struct CatalogAliasKey {
     return record(
         mode_txn, keyspace_field(&CatalogAliasKey::keyspace), model_catalog,
         literal("record", "al", "alias of a model's version", "/Alias"), catalog_separator,
-        field<BigEndian<8>>("model", &CatalogAliasKey::model, "model id"), catalog_separator,
+        field<BigEndian<8>>("parent", &CatalogAliasKey::model, "model id"), catalog_separator,
         field<Remaining>("alias", &CatalogAliasKey::alias, "the alias"));
   }
 };

@@ -129,7 +129,8 @@ class Metalakes(CatalogTest):
         renamed = f"lake{next(self.names)}"
         altered = self.ok(self.alter(
             path(self.lake), update("rename", newName=renamed),
-            update("updateComment", newComment=None), update("setProperty", property="a", value="2"),
+            update("updateComment", newComment=None),
+            update("setProperty", property="a", value="2"),
             update("setProperty", property="c", value="3"), update("removeProperty", property="b"),
             update("removeProperty", property="none")))["metalake"]
         self.assertEqual(altered["name"], renamed)

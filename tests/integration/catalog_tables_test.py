@@ -158,7 +158,7 @@ class Tables(CatalogTest):
                 kind = ("IllegalNameIdentifierException" if "a b" in str(bad)
                         else "IllegalArgumentException")
                 self.fails(self.alter(self.target + "/tab", good, bad, good), 400, 1001, kind)
-        for body in ({}, {"updates": []}, {"updates": {}}, {"updates": None}, []):
+        for body in ({}, {"updates": {}}, {"updates": None}, [], {"updates": [good], "more": 1}):
             self.fails(self.api.put(self.target + "/tab", body), 400, 1001,
                        "IllegalArgumentException")
         self.assertEqual(self.load(), before)
@@ -458,7 +458,7 @@ class Statistics(CatalogTest):
         self.assertEqual({one["name"]: one["value"] for one in listed}, values)
         for one in listed:
             self.assertEqual((one["reserved"], one["modifiable"]), (False, True))
-            self.check_audit(one)
+            self.assertEqual(one["audit"]["creator"], "anonymous")
         self.assertTrue(self.ok(self.api.post(target, {"names": ["custom-rows"]}))["dropped"])
         self.assertFalse(self.ok(self.api.post(target, {"names": ["custom-rows"]}))["dropped"])
         of_parts = target + "/partitions"
@@ -486,7 +486,7 @@ class Statistics(CatalogTest):
         self.fails(self.api.get(f"{target}/fileset/cat.sch.none/credentials"), 404, 1003,
                    "NoSuchFilesetException")
         self.fails(self.api.put(good, {"updates": {"rows": 1}}), 400, 1001,
-                   "IllegalStatisticNameException")
+                   "IllegalArgumentException", "custom-")
         for bad in ({}, {"updates": {}}, {"updates": []}, {"updates": {"custom-x": None}}):
             self.fails(self.api.put(good, bad), 400, 1001, "IllegalArgumentException")
         self.fails(self.api.get(good + "/partitions"), 400, 1001, "IllegalArgumentException")
