@@ -1,4 +1,4 @@
-// catalog_load: kept connections that each ask for one thing again and again, in which {n} is a
+// api_load: kept connections that each ask for one thing again and again, in which {n} is a
 // number that changes and {m} the one behind it. One thread. Every answer must be HTTP 200 with code
 // 0.
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@
 namespace trellis {
 namespace {
 
-constexpr std::string_view usage = R"(Usage: catalog_load PORT METHOD PATH [option...]
+constexpr std::string_view usage = R"(Usage: api_load PORT METHOD PATH [option...]
 
   --body TEXT      of the request
   --clients N      connections, each with one request in flight: 30
@@ -45,7 +45,7 @@ constexpr int silence_ms_max = 60'000;
 constexpr size_t buffer_bytes = 256 * 1024;
 
 [[noreturn]] void give_up(const std::string& why) {
-  fmt::print(stderr, "catalog_load: {}\n", why);
+  fmt::print(stderr, "api_load: {}\n", why);
   std::exit(2);
 }
 

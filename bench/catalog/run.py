@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trellis' catalog through its REST API, and the same in bare PostgreSQL (schema.sql), in turns.
 
-Ours is asked by catalog_load over HTTP, PostgreSQL by pgbench with prepared statements. Neither
+Ours is asked by api_load over HTTP, PostgreSQL by pgbench with prepared statements. Neither
 waits for the disk: durability everysec, synchronous_commit off. Each figure is the median of its
 rounds. The ratio of requests per second is judged; the server's CPU per request, of all its
 threads or processes, says what noise in the machine hides.
@@ -106,7 +106,7 @@ class Trellis(Server):
                                 f"127.0.0.1:{port}", "--resp", f"127.0.0.1:{free_port()}",
                                 "--durability", "everysec", *more, *options.serve.split()],
                          port, data + ".log")
-        self.load_program = os.path.join(os.path.dirname(options.trellis), "catalog_load")
+        self.load_program = os.path.join(os.path.dirname(options.trellis), "api_load")
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
     def cpu_us(self):
@@ -448,7 +448,7 @@ PARTS = ["points", "lists", "authorization", "renames", "drops"]
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trellis", default="build/release/trellis",
-                        help="the program; catalog_load is beside it")
+                        help="the program; api_load is beside it")
     parser.add_argument("--parts", default=",".join(PARTS), help="of: " + " ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3, help="of each turn")
