@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "catalog/catalog.h"
 #include "engine/memory_engine.h"
 #include "fs/file_systems.h"
 #include "net/ascii.h"
