@@ -1,6 +1,6 @@
 // api_load: kept connections that each ask for one thing again and again, in which {n} is a
-// number that changes and {m} the one behind it. One thread. Every answer must be HTTP 200 with code
-// 0.
+// number that changes and {m} the one behind it. One thread. Every answer must be HTTP 200 with
+// code 0.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>

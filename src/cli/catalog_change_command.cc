@@ -110,9 +110,10 @@ Status create_entity(ClientSession& session, const CatalogCreateArguments& argum
   TRY_ASSIGN(const CatalogPath path, parse_catalog_path(arguments.path, arguments.type));
   TRY_ASSIGN(const json::object body, create_body(session, arguments, path));
   const std::span above(path.names.data(), path.names.size() - 1);
-  TRY_ASSIGN(const ApiAnswer answer,
-             session.api.ask(json_call(
-                 HttpMethod::post, catalog_target(session, entities_rest(*path.kind, above)), body)));
+  TRY_ASSIGN(
+      const ApiAnswer answer,
+      session.api.ask(json_call(HttpMethod::post,
+                                catalog_target(session, entities_rest(*path.kind, above)), body)));
   return print_changed(session, path, answer.object);
 }
 
@@ -189,9 +190,8 @@ Result<json::array> updates_of(ClientSession& session, const CatalogAlterArgumen
     updates.push_back({{"@type", "updateComment"}, {"newComment", arguments.comment}});
   for (const std::string& word : arguments.set) {
     TRY_ASSIGN(const auto assignment, parse_assignment(word));
-    updates.push_back({{"@type", "setProperty"},
-                       {"property", assignment.first},
-                       {"value", assignment.second}});
+    updates.push_back(
+        {{"@type", "setProperty"}, {"property", assignment.first}, {"value", assignment.second}});
   }
   for (const std::string& name : arguments.unset)
     updates.push_back({{"@type", "removeProperty"}, {"property", name}});
@@ -206,10 +206,10 @@ Result<json::array> updates_of(ClientSession& session, const CatalogAlterArgumen
 
 Status set_enabled(ClientSession& session, const CatalogAlterArguments& arguments) {
   TRY_ASSIGN(const CatalogPath path, parse_catalog_path(arguments.path, arguments.type));
-  TRY_ASSIGN(const ApiAnswer answer,
-             session.api.ask(json_call(HttpMethod::patch,
-                                       catalog_target(session, entity_rest(path)),
-                                       {{"inUse", arguments.enable}})));
+  TRY_ASSIGN(
+      const ApiAnswer answer,
+      session.api.ask(json_call(HttpMethod::patch, catalog_target(session, entity_rest(path)),
+                                {{"inUse", arguments.enable}})));
   return session.json ? print_line(session, answer.text) : Status();
 }
 
@@ -251,7 +251,8 @@ void add_catalog_alter(CLI::App& catalog, ClientCommands& commands) {
   add_text(*alter, "--schema", arguments->new_schema, "NAME",
            "Of a table: the schema of the same catalog that it moves to")
       ->check(check_not_empty);
-  arguments->comment_option = add_text(*alter, "--comment", arguments->comment, "TEXT", "Its comment");
+  arguments->comment_option =
+      add_text(*alter, "--comment", arguments->comment, "TEXT", "Its comment");
   add_repeated(*alter, "--set", arguments->set, "KEY=VALUE", "Put that into its properties")
       ->check(checked_by(parse_assignment));
   add_repeated(*alter, "--unset", arguments->unset, "KEY", "Take that from its properties");
@@ -259,17 +260,19 @@ void add_catalog_alter(CLI::App& catalog, ClientCommands& commands) {
                "Of a table: a column behind the others")
       ->check(checked_by(parse_column));
   add_repeated(*alter, "--drop-column", arguments->dropped, "NAME", "Of a table: without this");
-  add_text(*alter, "--updates", arguments->updates, "FILE",
-           "JSON array of updates as PUT has them, - for standard input; they come before a rename");
-  CLI::Option* enable = alter->add_flag("--enable", arguments->enable,
-                                        "A metalake or catalog: it can be used again");
+  add_text(
+      *alter, "--updates", arguments->updates, "FILE",
+      "JSON array of updates as PUT has them, - for standard input; they come before a rename");
+  CLI::Option* enable =
+      alter->add_flag("--enable", arguments->enable, "A metalake or catalog: it can be used again");
   alter->add_flag("--disable", arguments->disable, "Likewise: nothing in it can be used")
       ->excludes(enable);
-  alter->footer(std::string(catalog_path_help) +
-                "Examples:\n"
-                "  trellis catalog alter lake.hive.sales.orders --rename orders_2025 --comment old\n"
-                "  trellis catalog alter lake.hive.sales.orders --add-column vat:double\n"
-                "  trellis catalog alter lake.hive --disable");
+  alter->footer(
+      std::string(catalog_path_help) +
+      "Examples:\n"
+      "  trellis catalog alter lake.hive.sales.orders --rename orders_2025 --comment old\n"
+      "  trellis catalog alter lake.hive.sales.orders --add-column vat:double\n"
+      "  trellis catalog alter lake.hive --disable");
 }
 
 }  // namespace

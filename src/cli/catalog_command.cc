@@ -55,7 +55,8 @@ const CatalogKind* find_catalog_kind(std::string_view name) {
 CLI::Option* add_catalog_type(CLI::App& command, std::string& type, const std::string& help) {
   std::vector<std::string> names;
   for (const CatalogKind* kind : all_kinds()) names.emplace_back(kind->name);
-  return add_text(command, "--type", type, "TYPE", fmt::format("{}: {}", help, fmt::join(names, ", ")))
+  return add_text(command, "--type", type, "TYPE",
+                  fmt::format("{}: {}", help, fmt::join(names, ", ")))
       ->check([names](const std::string& text) -> std::string {
         if (std::ranges::find(names, text) != names.end()) return "";
         return fmt::format("it is one of {}", fmt::join(names, ", "));
@@ -70,9 +71,10 @@ Result<CatalogPath> parse_catalog_path(const std::string& text, const std::strin
   if (kind == nullptr) path.kind = kind_at(path.names.size());
   const auto is_empty = [](const std::string& name) { return name.empty(); };
   if (path.kind == nullptr || std::ranges::any_of(path.names, is_empty))
-    return wrong_use(fmt::format("{} is no path: it is one to four names joined by dots, such as "
-                                 "lake.hive.sales.orders",
-                                 quote(text)));
+    return wrong_use(
+        fmt::format("{} is no path: it is one to four names joined by dots, such as "
+                    "lake.hive.sales.orders",
+                    quote(text)));
   const bool is_leaf = path.kind->depth == schema_kind.depth + 1;
   if (path.names.size() != path.kind->depth ||
       (is_leaf && path.names.back().find('.') != std::string::npos))

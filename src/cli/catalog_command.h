@@ -23,10 +23,10 @@ void add_catalog_export_command(CLI::App& catalog, ClientCommands& commands);
 void add_catalog_import_command(CLI::App& catalog, ClientCommands& commands);
 
 struct CatalogKind {
-  std::string_view name;      // "table"
-  std::string_view plural;    // "tables", as paths and answers have it
-  std::string_view no_such;   // what errors call one that is not there
-  size_t depth;               // names in its path
+  std::string_view name;     // "table"
+  std::string_view plural;   // "tables", as paths and answers have it
+  std::string_view no_such;  // what errors call one that is not there
+  size_t depth;              // names in its path
 };
 inline constexpr CatalogKind metalake_kind{"metalake", "metalakes", "NoSuchMetalakeException", 1};
 inline constexpr CatalogKind catalog_kind{"catalog", "catalogs", "NoSuchCatalogException", 2};

@@ -30,21 +30,20 @@ Status drop_one(ClientSession& session, const CatalogDropArguments& arguments,
              session.api.ask({.method = HttpMethod::del, .target = std::move(target)}));
   const auto* dropped = answer.object.if_contains("dropped");
   const bool is_dropped = dropped != nullptr && *dropped == boost::json::value(true);
-  if (session.json)
-    return print_json(session, {{"path", text}, {"dropped", is_dropped}});
+  if (session.json) return print_json(session, {{"path", text}, {"dropped", is_dropped}});
   return is_dropped ? Status()
                     : print_line(session, fmt::format("{} was not there", terminal_text(text)));
 }
 
 void add_catalog_drop(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<CatalogDropArguments>();
-  CLI::App* drop = commands.add_raw(
-      catalog, "drop", "Drop something; what is not there is as good as dropped",
-      [arguments](ClientSession& session) -> Status {
-        for (const std::string& path : arguments->paths.get())
-          TRY(drop_one(session, *arguments, path));
-        return {};
-      });
+  CLI::App* drop =
+      commands.add_raw(catalog, "drop", "Drop something; what is not there is as good as dropped",
+                       [arguments](ClientSession& session) -> Status {
+                         for (const std::string& path : arguments->paths.get())
+                           TRY(drop_one(session, *arguments, path));
+                         return {};
+                       });
   arguments->paths.add(*drop, "PATH", "What to drop");
   add_catalog_type(*drop, arguments->type, "What it is (default whatever has that path)");
   drop->add_flag("--force", arguments->force,
@@ -68,9 +67,8 @@ Status undelete_entities(ClientSession& session, const UndeleteArguments& argume
     TRY_ASSIGN(const CatalogFound found,
                ask_entity(session, text, arguments.type, HttpMethod::post, "/undelete"));
     if (session.json)
-      TRY(print_json(session, {{"path", text},
-                               {"type", found.path.kind->name},
-                               {"entity", found.entity}}));
+      TRY(print_json(session,
+                     {{"path", text}, {"type", found.path.kind->name}, {"entity", found.entity}}));
   }
   return {};
 }

@@ -70,8 +70,8 @@ Status export_catalog(ClientSession& session, const CatalogExportArguments& argu
     return std::move(records).error();
   }
   if (std::rename(partial.c_str(), arguments.file.c_str()) != 0)
-    return Error{Code::unavailable, fmt::format("{} could not be renamed to {}; it has all", partial,
-                                                arguments.file)};
+    return Error{Code::unavailable,
+                 fmt::format("{} could not be renamed to {}; it has all", partial, arguments.file)};
   if (session.json) return print_json(session, {{"exported", *records}});
   return print_line(session, fmt::format("{} entities exported", *records));
 }
@@ -98,7 +98,8 @@ void add_catalog_export_command(CLI::App& catalog, ClientCommands& commands) {
       "is.\n"
       "Examples:\n"
       "  trellis catalog export --file all.jsonl\n"
-      "  trellis catalog export lake.hive.sales | trellis catalog import --server http://other:7380");
+      "  trellis catalog export lake.hive.sales | trellis catalog import --server "
+      "http://other:7380");
 }
 
 }  // namespace trellis

@@ -47,9 +47,9 @@ Status search_catalog(ClientSession& session, const CatalogSearchArguments& argu
   Table table({{"TYPE"}, {"PATH"}});
   std::string next;
   while (left > 0) {
-    std::string target = fmt::format("/metalakes/{}/search?limit={}{}",
-                                     percent_encode(arguments.metalake),
-                                     std::min(left, page_found), query);
+    std::string target =
+        fmt::format("/metalakes/{}/search?limit={}{}", percent_encode(arguments.metalake),
+                    std::min(left, page_found), query);
     if (!next.empty()) target += "&pageToken=" + percent_encode(next);
     TRY_ASSIGN(const ApiAnswer answer,
                session.api.ask({.target = catalog_target(session, target)}));
@@ -109,11 +109,12 @@ Status print_change(ClientSession& session, const json::object& change) {
   std::string what = terminal_text(text_at(change, "fullName"));
   if (change.contains("fullNameBefore"))
     what = terminal_text(text_at(change, "fullNameBefore")) + " -> " + what;
-  return print_line(session, fmt::format("{}  {}  {}  {} {} {}", number_at(change, "number").value_or(0),
-                                         terminal_text(text_at(change, "time")),
-                                         terminal_text(text_at(change, "user")),
-                                         terminal_text(text_at(change, "action")),
-                                         terminal_text(text_at(change, "type")), what));
+  return print_line(
+      session,
+      fmt::format("{}  {}  {}  {} {} {}", number_at(change, "number").value_or(0),
+                  terminal_text(text_at(change, "time")), terminal_text(text_at(change, "user")),
+                  terminal_text(text_at(change, "action")), terminal_text(text_at(change, "type")),
+                  what));
 }
 
 Status print_log(ClientSession& session, const CatalogLogArguments& arguments) {

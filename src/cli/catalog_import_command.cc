@@ -76,7 +76,8 @@ class CatalogImporter {
 
   Status finish() {
     TRY(make_batch());
-    // What is in them had to be made before, and a catalog cannot be altered in a disabled metalake.
+    // What is in them had to be made before, and a catalog cannot be altered in a disabled
+    // metalake.
     for (auto path = disabled_.rbegin(); path != disabled_.rend(); ++path)
       TRY(apis_[0].ask(json_call(HttpMethod::patch, catalog_target(session_, entity_rest(*path)),
                                  {{"inUse", false}})));

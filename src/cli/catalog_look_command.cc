@@ -120,8 +120,8 @@ class CatalogListing {
         TRY(print_json(session_, line));
         continue;
       }
-      table_.add({shown_at(entity, "dropTime"), shown_at(entity, "dropper"),
-                  std::string(kind.name), terminal_text(name)});
+      table_.add({shown_at(entity, "dropTime"), shown_at(entity, "dropper"), std::string(kind.name),
+                  terminal_text(name)});
     }
     return {};
   }
@@ -147,8 +147,8 @@ Status list_catalog(ClientSession& session, const CatalogLsArguments& arguments)
     above = std::move(path.names);
   }
   if (above.size() > schema_kind.depth)
-    return wrong_use(fmt::format("{} has nothing in it: see `trellis catalog show`",
-                                 quote(arguments.path)));
+    return wrong_use(
+        fmt::format("{} has nothing in it: see `trellis catalog show`", quote(arguments.path)));
   if (!arguments.type.empty()) {
     const CatalogKind& kind = *find_catalog_kind(arguments.type);
     if (kind.depth != above.size() + 1)
@@ -216,12 +216,12 @@ std::string columns_table(const json::array& columns) {
 
 Status print_entity(ClientSession& session, const CatalogFound& found) {
   if (session.json) {
-    return print_json(session, {{"path", found.path.text()},
-                                {"type", found.path.kind->name},
-                                {"entity", found.entity}});
+    return print_json(
+        session,
+        {{"path", found.path.text()}, {"type", found.path.kind->name}, {"entity", found.entity}});
   }
   EntityLines lines = {{"path", terminal_text(found.path.text())},
-                 {"type", std::string(found.path.kind->name)}};
+                       {"type", std::string(found.path.kind->name)}};
   for (const auto& [name, value] : found.entity) {
     if (name == "name" || name == "columns" || name == "properties" || name == "audit") continue;
     if (value.is_array() && value.get_array().empty()) continue;

@@ -61,7 +61,8 @@ class CatalogCommandTest(ClientTest):
             "properties": {"format": "parquet"}}).encode())
         self.catalog("create", "lake.hive.sales.prices", "--column", "price:decimal(10,2):with tax",
                      "--column", "id:long")
-        self.catalog("create", "lake.hive.sales.news", "--type", "topic", "--comment", "what is new")
+        self.catalog("create", "lake.hive.sales.news", "--type", "topic", "--comment",
+                     "what is new")
         self.catalog("create", "lake.hive.sales.files", "--type", "fileset", "--kind", "external",
                      "--location", "s3://files/here")
         self.catalog("create", "lake.hive.sales.brain", "--type", "model")
