@@ -2,8 +2,8 @@
 
 import unittest
 
+import openapi_document
 from catalog_http import COLUMNS
-from openapi_document import DescriptionTest
 
 LEAVES = ("Table", "Topic", "Fileset", "Model", "View", "Function")
 SQL = [{"type": "sql", "dialect": "trino", "sql": "SELECT 1"}]
@@ -25,7 +25,7 @@ COMMENT = {"updates": [{"@type": "updateComment", "newComment": "c"}]}
 BAD = {"updates": [{"@type": "none"}]}
 
 
-class CatalogOpenapi(DescriptionTest):
+class CatalogOpenapi(openapi_document.DescriptionTest):
     where = "/api/openapi.json"
     # What they answer with does not depend on who asks for what.
     never_fail = {"getVersion", "getConfigs", "getOpenapi", "getHealth", "getLiveness",
@@ -128,7 +128,7 @@ class CatalogOpenapi(DescriptionTest):
             yield f"getModelVersionUri{suffix}", [
                 (200, {**one, "?uriName": "unknown" if suffix else "a"}), (404, none)]
             yield f"deleteModelVersion{suffix}", [
-                (200, one), (200, one), (404, {**none, "model": "none"})]
+                (200, one), (200, one), (404, {**one, "catalog": "none"})]
 
 
 if __name__ == "__main__":

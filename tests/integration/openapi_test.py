@@ -5,7 +5,8 @@ import json
 import time
 import unittest
 
-from openapi_document import DescriptionTest, Validator
+import openapi_document
+from openapi_document import Validator
 from trellis_http import GC, KEYSPACES, eventually
 
 
@@ -40,7 +41,7 @@ class ValidatorItself(unittest.TestCase):
                 self.assertNotEqual(list(validator.problems(schema, value)), [], (schema, value))
 
 
-class Openapi(DescriptionTest):
+class Openapi(openapi_document.DescriptionTest):
     where = "/openapi.json"
     never_fail = {"getHealth", "getReady", "getOpenapi"}
     no_end = {"watchKeyspaces"}
