@@ -6,6 +6,7 @@
 #include "rest/answers.h"
 #include "rest/catalog_answers.h"
 #include "rest/catalog_routes.h"
+#include "rest/openapi.h"
 #include "rest/routes.h"
 
 namespace trellis {
@@ -24,6 +25,10 @@ Result<HttpResponse> get_configs(const RestContext& context, const HttpRequest&)
   return text_answer(fmt::format(
       "{{\"gravitino.authenticators\":[\"simple\"],\"gravitino.authorization.enable\":{}}}",
       context.options.catalog_authorization));
+}
+
+Result<HttpResponse> get_catalog_openapi(const RestContext&, const HttpRequest&) {
+  return text_answer(Bytes(catalog_openapi_text));
 }
 
 Result<HttpResponse> get_liveness(const RestContext&, const HttpRequest&) {
@@ -66,6 +71,7 @@ void add_catalog_open_routes(const RestContext& context, std::vector<Route>& rou
   };
   add("/api/version", "/k/{keyspace}/api/version", get_catalog_version);
   add("/api/health/live", "/k/{keyspace}/api/health/live", get_liveness);
+  add("/api/openapi.json", "/k/{keyspace}/api/openapi.json", get_catalog_openapi);
   add("/configs", "/k/{keyspace}/configs", get_configs);
   for (const std::string_view pattern : {"/api/health", "/k/{keyspace}/api/health",
                                          "/api/health/ready", "/k/{keyspace}/api/health/ready"})

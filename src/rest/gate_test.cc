@@ -128,6 +128,7 @@ constexpr Rule rules[] = {
     {get, "/readyz", Who::everybody},
     {get, "/openapi.json", Who::everybody},
     {get, "/api/version", Who::everybody},
+    {get, "/api/openapi.json", Who::everybody},
     {get, "/api/health", Who::everybody},
     {get, "/api/health/live", Who::everybody},
     {get, "/api/health/ready", Who::everybody},
