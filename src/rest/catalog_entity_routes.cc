@@ -43,7 +43,7 @@ Result<HttpResponse> load_entity(CatalogRequest& request) {
   TRY_ASSIGN(const Entity entity, request.catalog().load(request.call(), request.path()));
   const std::string_view known = request.http.header("If-None-Match");
   HttpResponse response = entity_answer(request, entity);
-  if (!known.empty() && names_tag(known, response.headers.back().value)) {
+  if (!known.empty() && names_tag(known, response.headers.back().value, TagMatch::weak)) {
     response.status = 304;
     response.content_type = {};
     response.body.clear();
