@@ -200,8 +200,7 @@ Status import_record_lines(CatalogImporter& importer, StandardInput& in) {
   }
 }
 
-Status import_from_gravitino(ClientSession& session, const CatalogImportArguments& arguments,
-                             CatalogImporter& importer) {
+Status import_from_gravitino(const CatalogImportArguments& arguments, CatalogImporter& importer) {
   std::string server = arguments.from;
   while (server.ends_with('/')) server.pop_back();
   if (const auto url = parse_base_url(server); !url) return wrong_use(url.error().message);
@@ -222,7 +221,7 @@ Status import_from_gravitino(ClientSession& session, const CatalogImportArgument
 Status import_catalog(ClientSession& session, const CatalogImportArguments& arguments) {
   CatalogImporter importer(session, arguments.threads);
   if (!arguments.from.empty()) {
-    TRY(import_from_gravitino(session, arguments, importer));
+    TRY(import_from_gravitino(arguments, importer));
   } else if (!arguments.path.empty() || !arguments.from_user.empty()) {
     return wrong_use("--path and --from-user go with --from");
   } else if (arguments.file.empty()) {
