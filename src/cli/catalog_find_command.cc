@@ -17,7 +17,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr uint64_t page_found = 1'000;
-constexpr uint64_t page_changes = 1'000;
+constexpr uint64_t changes_in_a_page = 1'000;
 constexpr uint64_t follow_pause_us = 500'000;
 
 // --- search ---
@@ -126,7 +126,7 @@ Status print_log(ClientSession& session, const CatalogLogArguments& arguments) {
   while (left > 0) {
     const std::string target =
         fmt::format("/metalakes/{}/changes?since={}&limit={}", percent_encode(arguments.metalake),
-                    since, std::min(left, page_changes));
+                    since, std::min(left, changes_in_a_page));
     TRY_ASSIGN(const ApiAnswer answer,
                session.api.ask({.target = catalog_target(session, target)}));
     const json::array& changes = array_at(answer.object, "changes");
