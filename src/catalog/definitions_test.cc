@@ -37,7 +37,7 @@ void expect_normal(NormalForm normal, const std::string& given, const std::strin
 }
 
 TEST(CatalogDefinitionsTest, Types) {
-  for (const VectorLine& line : read_vectors("catalog_types.txt")) {
+  for (const VectorLine& line : read_vectors("catalog/types.txt")) {
     SCOPED_TRACE(line.where);
     expect_normal(normal_type, line.left, line.right);
   }
@@ -51,7 +51,7 @@ TEST(CatalogDefinitionsTest, Parts) {
                                                    {"sort_order", normal_sort_order},
                                                    {"index", normal_index},
                                                    {"impl", normal_impl}};
-  for (const VectorLine& line : read_vectors("catalog_parts.txt")) {
+  for (const VectorLine& line : read_vectors("catalog/parts.txt")) {
     SCOPED_TRACE(line.where);
     const size_t blank = line.left.find(' ');
     expect_normal(kinds.at(line.left.substr(0, blank)), line.left.substr(blank + 1), line.right);
@@ -194,9 +194,9 @@ TEST(CatalogDefinitionsTest, AnyJsonIsANormalFormOrAnError) {
                                 normal_partition, normal_sort_order, normal_distribution,
                                 normal_index,     normal_impl};
   std::vector<std::string> good;
-  for (const char* file : {"catalog_types.txt", "catalog_parts.txt"}) {
+  for (const char* file : {"catalog/types.txt", "catalog/parts.txt"}) {
     for (const VectorLine& line : read_vectors(file)) {
-      const bool has_kind = std::string_view(file) == "catalog_parts.txt";
+      const bool has_kind = std::string_view(file) == "catalog/parts.txt";
       good.push_back(has_kind ? line.left.substr(line.left.find(' ') + 1) : line.left);
     }
   }

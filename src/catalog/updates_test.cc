@@ -76,7 +76,7 @@ std::pair<CatalogType, std::string> typed(const std::string& line) {
 }
 
 TEST(CatalogDraftsTest, AsTheyAreAnsweredOrRefused) {
-  for (const VectorLine& line : read_vectors("catalog_drafts.txt")) {
+  for (const VectorLine& line : read_vectors("catalog/drafts.txt")) {
     SCOPED_TRACE(line.where);
     const auto [type, request] = typed(line.left);
     const std::string wrong = problem(type, request);
@@ -233,7 +233,7 @@ std::string columns_after(const std::string& updates) {
 
 // What is answered can be sent again, and makes the same.
 TEST(CatalogDraftsTest, AnswersAreRequests) {
-  for (const VectorLine& line : read_vectors("catalog_drafts.txt")) {
+  for (const VectorLine& line : read_vectors("catalog/drafts.txt")) {
     SCOPED_TRACE(line.where);
     const auto [type, request] = typed(line.left);
     // Those answers say more than a request may.
@@ -248,8 +248,8 @@ TEST(CatalogDraftsTest, AnswersAreRequests) {
 // Whatever is broken in something good: a draft or a named error; and what changes one is applied
 // or changes nothing.
 TEST(CatalogDraftsTest, AnyRequestIsADraftOrAnError) {
-  const std::vector<VectorLine> drafts = read_vectors("catalog_drafts.txt");
-  const std::vector<VectorLine> updates = read_vectors("catalog_updates.txt");
+  const std::vector<VectorLine> drafts = read_vectors("catalog/drafts.txt");
+  const std::vector<VectorLine> updates = read_vectors("catalog/updates.txt");
   Random random(test_seed(89));
   const auto broken = [&](const std::vector<VectorLine>& lines) {
     auto [type, text] = typed(lines[random.below(lines.size())].left);
@@ -352,7 +352,7 @@ TEST(CatalogUpdatesTest, EverythingOfATable) {
 }
 
 TEST(CatalogUpdatesTest, WhatIsWrongChangesNothing) {
-  for (const VectorLine& line : read_vectors("catalog_updates.txt")) {
+  for (const VectorLine& line : read_vectors("catalog/updates.txt")) {
     SCOPED_TRACE(line.where);
     const auto [type, updates] = typed(line.left);
     EXPECT_EQ("!" + update_problem(type, abc(), updates), line.right);

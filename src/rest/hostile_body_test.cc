@@ -56,6 +56,7 @@ TEST_F(HostileBodyTest, IsRefusedByEveryRoute) {
       if (question.target.ends_with("/testConnection") &&
           answer.body.starts_with(R"({"code":1001,)"))
         continue;
+      if (answer.status == 405 && answer.body.starts_with(R"({"code":1006,)")) continue;  // is off
       EXPECT_EQ(answer.status, 400U)
           << question.target << " " << body.substr(0, 40) << " " << answer.body;
     }
