@@ -11,7 +11,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr CatalogType in_metalake[] = {CatalogType::catalog, CatalogType::tag};
+constexpr CatalogType in_metalake[] = {CatalogType::catalog, CatalogType::tag, CatalogType::user,
+                                       CatalogType::role};
 constexpr CatalogType in_catalog[] = {CatalogType::schema};
 constexpr CatalogType in_schema[] = {CatalogType::table, CatalogType::fileset};
 
@@ -50,7 +51,9 @@ class Replay {
       put_back(names, dropped_.extract(*ref).mapped());
       expect(names, *ref, change.version() - 1);
       all_[names][ref->type].version++;
-    } else {  // alter, enable, disable
+    } else if (action == "tag" || action == "set_owner") {  // it stays as it is
+      expect(names, *ref, change.version());
+    } else {  // alter, enable, disable, grant, revoke
       expect(before.empty() ? names : before, *ref, change.version() - 1);
       if (!before.empty()) {
         EXPECT_FALSE(all_.contains(names) && all_[names].contains(ref->type)) << "is there";
