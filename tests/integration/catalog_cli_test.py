@@ -370,7 +370,7 @@ class FromGravitino(CatalogCommandTest):
     def test_a_part(self):
         self.refused("lake", "import", "--from", self.gravitino.url, "--path", "lake.hive.a/b.t")
         self.catalog("create", "lake")
-        self.catalog("create", "lake.hive")
+        self.catalog("create", "lake.hive", "--provider", "hive")
         self.catalog("create", "lake.hive.a/b")
         done = self.catalog("import", "--from", self.gravitino.url, "--path", "lake.hive.a/b.t")
         self.assertEqual(done.out, "1 entities imported\n")
