@@ -96,8 +96,8 @@ class Validator:
 
 
 class DescriptionTest(ServerTest):
-    """Tests of one description; whoever has one says where it is, and how to call what it names. Not
-    to be imported by its name: it would be run, too."""
+    """Tests of one description; whoever has one says where it is, and how to call what it names.
+    Not to be imported by its name: it would be run, too."""
 
     where = None
     never_fail = set()   # operations that have no error that a caller can make
