@@ -27,6 +27,7 @@ BAD = {"updates": [{"@type": "none"}]}
 
 class CatalogOpenapi(openapi_document.DescriptionTest):
     where = "/api/openapi.json"
+    arguments = ("--catalog-authorization", "on")  # without, what is about users is 405
     # What they answer with does not depend on who asks for what.
     never_fail = {"getVersion", "getConfigs", "getOpenapi", "getHealth", "getLiveness",
                   "getReadiness"}
@@ -55,6 +56,8 @@ class CatalogOpenapi(openapi_document.DescriptionTest):
                                   (400, schema, {"names": 1})]
         yield from self.of_tables(schema)
         yield from self.of_filesets_and_models(schema)
+        yield from self.of_labels(lake)
+        yield from self.of_access(lake)
         yield "listChanges", [(200, {**lake, "?since": 1, "?limit": 5}),
                               (404, {"metalake": "none"})]
         yield "search", [(200, {**lake, "?name": "o", "?limit": 2}),
@@ -129,6 +132,65 @@ class CatalogOpenapi(openapi_document.DescriptionTest):
                 (200, {**one, "?uriName": "unknown" if suffix else "a"}), (404, none)]
             yield f"deleteModelVersion{suffix}", [
                 (200, one), (200, one), (404, {**one, "catalog": "none"})]
+
+    def of_labels(self, lake):
+        object_ = {**lake, "type": "table", "fullName": "cat.sch.one"}
+        nothing = {**object_, "fullName": "cat.sch.none"}
+        content = {"customRules": {"days": 3}, "supportedObjectTypes": ["table"]}
+        for name, many, more in (("Tag", "Tags", {}),
+                                 ("Policy", "Policies",
+                                  {"policyType": "custom", "content": content})):
+            one = {**lake, name.lower(): "one"}
+            none = {**lake, name.lower(): "none"}
+            for operation, calls in self.life(name, lake, one, more, COMMENT):
+                yield operation.replace("Policys", "Policies"), calls
+            add = {f"{many.lower()}ToAdd": ["one"], f"{many.lower()}ToRemove": []}
+            yield f"associate{many}", [(200, object_, add), (400, object_, {"x": 1}),
+                                       (404, nothing, add)]
+            yield f"listObject{many}", [(200, object_), (200, {**object_, "?details": "true"}),
+                                        (404, nothing)]
+            yield f"loadObject{name}", [(200, {**object_, **one}), (404, {**object_, **none})]
+            yield f"list{name}Objects", [(200, one), (404, none)]
+        yield "enablePolicy", [(200, {**lake, "policy": "one"}, {"enable": False}),
+                               (400, {**lake, "policy": "one"}, {"x": 1})]
+        yield "listTagsOlderPath", [(200, object_), (404, nothing)]
+        yield "associateTagsOlderPath", [
+            (200, object_, {"tagsToAdd": [], "tagsToRemove": []}), (400, object_, {"x": 1})]
+        yield "loadTagOlderPath", [(200, {**object_, "tag": "one"}),
+                                   (404, {**object_, "tag": "none"})]
+
+    def of_access(self, lake):
+        object_ = {**lake, "type": "table", "fullName": "cat.sch.one"}
+        nothing = {**object_, "fullName": "cat.sch.none"}
+        privileges = [{"name": "select_table", "condition": "allow"}]
+        securable = [{"fullName": "cat.sch.one", "type": "table", "privileges": privileges}]
+        role = {**lake, "role": "one"}
+        body = {"name": "one", "properties": {}, "securableObjects": securable}
+        yield "createRole", [(200, lake, body), (409, lake, body), (400, lake, {"x": 1})]
+        yield "listRoles", [(200, lake), (404, {"metalake": "none"})]
+        yield "loadRole", [(200, role), (404, {**lake, "role": "none"})]
+        yield "listObjectRoles", [(200, object_), (404, nothing)]
+        for what in ("grant", "revoke"):
+            yield f"{what}Privileges", [(200, {**role, **object_}, {"privileges": privileges}),
+                                        (400, {**role, **object_}, {"x": 1})]
+        yield "overridePrivileges", [(200, role, {"overrides": securable}), (400, role, {"x": 1})]
+        for name in ("User", "Group"):
+            one, none = {**lake, name.lower(): "ann"}, {**lake, name.lower(): "none"}
+            yield f"add{name}", [(200, lake, {"name": "ann"}), (409, lake, {"name": "ann"}),
+                                 (400, lake, {"x": 1})]
+            yield f"list{name}s", [(200, lake), (200, {**lake, "?details": "true"}),
+                                   (404, {"metalake": "none"})]
+            yield f"load{name}", [(200, one), (404, none)]
+            for what in ("grant", "revoke"):
+                yield f"{what}RolesOf{name}", [(200, one, {"roleNames": ["one"]}),
+                                               (404, none, {"roleNames": ["one"]})]
+        yield "setOwner", [(200, object_, {"name": "ann", "type": "user"}),
+                           (404, object_, {"name": "none", "type": "user"})]
+        yield "getOwner", [(200, object_), (404, nothing)]
+        for name in ("User", "Group"):
+            yield f"remove{name}", [(200, {**lake, name.lower(): "ann"}),
+                                    (404, {"metalake": "none", name.lower(): "ann"})]
+        yield "deleteRole", [(200, role), (404, {"metalake": "none", "role": "one"})]
 
 
 if __name__ == "__main__":
