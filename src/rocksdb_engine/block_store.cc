@@ -84,14 +84,46 @@ Status RocksdbBlockStore::read(std::span<const BlockId> blocks, std::span<Value>
   return {};
 }
 
+// What is in memory is read block by block, and each is copied while it is near; from the first on
+// that is not, all together, so that they wait for the disk at the same time.
 Status RocksdbBlockStore::read_each(std::span<const BlockId> blocks, BlockVisitor visit) {
-  std::vector<Value> values(blocks.size());
-  TRY(read_stored(blocks, values));
-  for (size_t i = 0; i < blocks.size(); i++) {
-    TRY(unwrap(blocks[i], values[i]));
-    visit(i, values[i]);
+  TRY_ASSIGN(const size_t shown, read_from_memory(blocks, visit));
+  const std::span<const BlockId> rest = blocks.subspan(shown);
+  if (rest.empty()) return {};
+  std::vector<Value> values(rest.size());
+  TRY(read_stored(rest, values));
+  for (size_t i = 0; i < rest.size(); i++) {
+    TRY(unwrap(rest[i], values[i]));
+    visit(shown + i, values[i]);
   }
   return {};
+}
+
+Result<size_t> RocksdbBlockStore::read_from_memory(std::span<const BlockId> blocks,
+                                                   BlockVisitor visit) {
+  const ReadSampler::Sample sample(sampler_);
+  rocksdb::ReadOptions options;
+  options.read_tier = rocksdb::kBlockCacheTier;
+  Bytes key;
+  Value value;
+  for (size_t i = 0; i < blocks.size(); i++) {
+    TRY(check_block_keyspace(blocks[i].keyspace));
+    key.clear();
+    append_key(key, blocks[i]);
+    SlicePin& pin = value.pin<SlicePin>();
+    pin.slice.Reset();
+    pin.skip = 0;
+    const rocksdb::Status status = db_.Get(options, &family_, to_slice(key), &pin.slice);
+    if (status.IsIncomplete()) return i;
+    if (!status.ok() && !status.IsNotFound()) return read_error(status);
+    if (status.ok())
+      value.set_found({pin.data(), pin.size()});
+    else
+      value.set_absent();
+    TRY(unwrap(blocks[i], value));
+    visit(i, value);
+  }
+  return blocks.size();
 }
 
 Status RocksdbBlockStore::write(std::span<const BlockWrite> writes) {
