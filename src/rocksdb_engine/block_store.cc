@@ -84,10 +84,11 @@ Status RocksdbBlockStore::read(std::span<const BlockId> blocks, std::span<Value>
   return {};
 }
 
-// What is in memory is read block by block, and each is copied while it is near; from the first on
-// that is not, all together, so that they wait for the disk at the same time.
+// What is in the memtable, which gives copies, is read block by block, so that there is one of them
+// at a time, in the processor's caches; from the first on that is not, all together: it takes fewer
+// searches, and they wait for the disk at the same time.
 Status RocksdbBlockStore::read_each(std::span<const BlockId> blocks, BlockVisitor visit) {
-  TRY_ASSIGN(const size_t shown, read_from_memory(blocks, visit));
+  TRY_ASSIGN(const size_t shown, read_of_memtable(blocks, visit));
   const std::span<const BlockId> rest = blocks.subspan(shown);
   if (rest.empty()) return {};
   std::vector<Value> values(rest.size());
@@ -99,7 +100,7 @@ Status RocksdbBlockStore::read_each(std::span<const BlockId> blocks, BlockVisito
   return {};
 }
 
-Result<size_t> RocksdbBlockStore::read_from_memory(std::span<const BlockId> blocks,
+Result<size_t> RocksdbBlockStore::read_of_memtable(std::span<const BlockId> blocks,
                                                    BlockVisitor visit) {
   const ReadSampler::Sample sample(sampler_);
   rocksdb::ReadOptions options;
@@ -120,8 +121,10 @@ Result<size_t> RocksdbBlockStore::read_from_memory(std::span<const BlockId> bloc
       value.set_found({pin.data(), pin.size()});
     else
       value.set_absent();
+    const bool is_of_table = pin.slice.IsPinned();
     TRY(unwrap(blocks[i], value));
     visit(i, value);
+    if (is_of_table) return i + 1;
   }
   return blocks.size();
 }

@@ -27,8 +27,8 @@ class RocksdbBlockStore final : public BlockStore {
  private:
   // As they are stored.
   Status read_stored(std::span<const BlockId> blocks, std::span<Value> values);
-  // How many of the first of them are in memory, and shown.
-  Result<size_t> read_from_memory(std::span<const BlockId> blocks, BlockVisitor visit);
+  // How many of the first of them were shown: those of the memtable, and perhaps one more.
+  Result<size_t> read_of_memtable(std::span<const BlockId> blocks, BlockVisitor visit);
   Status write_batch(rocksdb::WriteBatch& batch);
 
   rocksdb::DB& db_;
