@@ -4,6 +4,7 @@
 
 #include "catalog/catalog_check.h"
 #include "codec/system_keys.h"
+#include "support/make_keyspace.h"
 
 namespace trellis {
 namespace {
@@ -31,17 +32,8 @@ EntityPath CatalogLoad::path(size_t lane, size_t schema, std::string name) const
 Result<std::unique_ptr<CatalogLoad>> CatalogLoad::open(Engine& engine, Clock& clock,
                                                        Durability durability) {
   Value stored;
-  const Bytes key = encode(KeyspaceMetaKey{id});
-  TRY(engine.get(key, stored));
-  if (!stored.found()) {
-    Keyspace made;
-    made.id = id;
-    made.name = "lakes";
-    Commit one;
-    one.writes.put(key, encode_keyspace(made));
-    one.durability = Durability::always;
-    TRY(commit(engine, one));
-  }
+  TRY(engine.get(encode(KeyspaceMetaKey{id}), stored));
+  if (!stored.found()) TRY(make_keyspace(engine, id, "lakes"));
   std::unique_ptr<CatalogLoad> load(new CatalogLoad(engine, clock, durability));
   TRY(load->make({CatalogType::metalake, {"lake"}}));
   TRY(load->make({CatalogType::tag, {"lake", "pii"}}));

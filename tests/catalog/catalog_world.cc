@@ -5,6 +5,7 @@
 #include "catalog/catalog_check.h"
 #include "codec/system_keys.h"
 #include "support/expect_ok.h"
+#include "support/make_keyspace.h"
 
 namespace trellis {
 namespace {
@@ -130,13 +131,8 @@ std::string to_string(const LivingOnes& all) {
 }
 
 CatalogWorld::CatalogWorld(const CatalogSetup& setup, uint64_t seed) : fault_seed_(seed) {
-  Keyspace stored;
-  stored.id = keyspace;
-  stored.name = "test";
   truth_ = open(setup, seed, false);
-  Commit one;
-  one.writes.put(encode(KeyspaceMetaKey{keyspace}), encode_keyspace(stored));
-  EXPECT_OK(commit(*truth_.engine, one));
+  EXPECT_OK(make_keyspace(*truth_.engine, keyspace));
   for (size_t i = 0; i < (setup.two_servers ? 2 : 1); i++)
     servers_.push_back(open(setup, seed + i, setup.faulty));
 }

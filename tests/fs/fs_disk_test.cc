@@ -8,6 +8,7 @@
 #include "durability/store_fixture.h"
 #include "fs/fsck.h"
 #include "support/expect_ok.h"
+#include "support/make_keyspace.h"
 
 namespace trellis {
 namespace {
@@ -20,11 +21,8 @@ class FsDisk : public StoreFixture {
 
   void SetUp() override {
     StoreFixture::SetUp();
-    Keyspace made;
-    made.id = id;
-    made.name = "test";
     auto engine = open();
-    ASSERT_OK(put(*engine, encode(KeyspaceMetaKey{id}), encode_keyspace(made)));
+    ASSERT_OK(make_keyspace(*engine, id));
     engine.reset();
     open_files();
   }
