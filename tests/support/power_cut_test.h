@@ -32,10 +32,11 @@ class PowerCutTest : public testing::Test {
     std::cout << fmt::format("{} cuts under load, {} while opening; {} steps are there, {} lost\n",
                              cuts, cutter_.cuts_while_opening(), done_, lost_);
     EXPECT_GT(done_, 0u);
-    if (durability == Durability::always) EXPECT_EQ(lost_, 0u);
-    if (durability == Durability::off)
-      EXPECT_TRUE(test_scale() == "quick" || lost_ > 0)
-          << "no cut lost anything: the test tests nothing";
+    if (durability == Durability::always) {
+      EXPECT_EQ(lost_, 0u);
+    } else if (durability == Durability::off && test_scale() != "quick") {
+      EXPECT_GT(lost_, 0u) << "no cut lost anything: the test tests nothing";
+    }
   }
 
  private:
