@@ -109,6 +109,7 @@ inline constexpr std::tuple all_keys{
     KeyEntry<RedisStreamGroupKey>{"redis", "consumer group"},
     KeyEntry<RedisStreamConsumerKey>{"redis", "consumer"},
     KeyEntry<RedisStreamPendingKey>{"redis", "pending entry"},
+    KeyEntry<RedisStreamOwnedKey>{"redis", "pending entry of a consumer"},
     KeyEntry<RedisScoreKey>{"redis", "sorted set by score"},
     KeyEntry<FsSuperblockKey>{"fs", "superblock"},
     KeyEntry<FsTreeKey>{"fs", "version of the tree"},

@@ -155,69 +155,93 @@ constexpr auto group_field(ByteView Record::*member) {
   return field<LengthPrefixed<8>>("group", member, "consumer group");
 }
 
-// | prefix | ms u64 | seq u64 |
-struct KvrocksStreamEntryKey {
-  KvrocksSubPrefix prefix;
+// | ms u64 | seq u64 |
+struct StreamEntrySub {
   uint64_t ms;
   uint64_t seq;
-  static constexpr std::string_view kind = "kvrocks.stream_entry";
+  static constexpr std::string_view kvrocks_kind = "kvrocks.stream_entry";
   static constexpr std::string_view redis_kind = "redis.stream_entry";
-  static constexpr Literal tag = stream_tag;
   static constexpr auto layout() {
-    return record(nested(&KvrocksStreamEntryKey::prefix),
-                  field<StreamMs>("ms", &KvrocksStreamEntryKey::ms, "entry id, milliseconds"),
-                  field<BigEndian<8>>("seq", &KvrocksStreamEntryKey::seq, "entry id, sequence"));
+    return record(field<StreamMs>("ms", &StreamEntrySub::ms, "entry id, milliseconds"),
+                  field<BigEndian<8>>("seq", &StreamEntrySub::seq, "entry id, sequence"));
   }
 };
 
-// | prefix | ff*8 | 01 | group length u64 | group |
-struct KvrocksStreamGroupKey {
-  KvrocksSubPrefix prefix;
+// | ff*8 | 01 | group length u64 | group |
+struct StreamGroupSub {
   ByteView group;
-  static constexpr std::string_view kind = "kvrocks.stream_group";
+  static constexpr std::string_view kvrocks_kind = "kvrocks.stream_group";
   static constexpr std::string_view redis_kind = "redis.stream_group";
-  static constexpr Literal tag = stream_tag;
   static constexpr auto layout() {
-    return record(nested(&KvrocksStreamGroupKey::prefix), stream_delimiter,
-                  literal("record", "\x01", "consumer group", "/Group"),
-                  group_field(&KvrocksStreamGroupKey::group));
+    return record(stream_delimiter, literal("record", "\x01", "consumer group", "/Group"),
+                  group_field(&StreamGroupSub::group));
   }
 };
 
-// | prefix | ff*8 | 02 | group length u64 | group | consumer length u64 | consumer |
-struct KvrocksStreamConsumerKey {
-  KvrocksSubPrefix prefix;
+// | ff*8 | 02 | group length u64 | group | consumer length u64 | consumer |
+struct StreamConsumerSub {
   ByteView group;
   ByteView consumer;
-  static constexpr std::string_view kind = "kvrocks.stream_consumer";
+  static constexpr std::string_view kvrocks_kind = "kvrocks.stream_consumer";
   static constexpr std::string_view redis_kind = "redis.stream_consumer";
-  static constexpr Literal tag = stream_tag;
   static constexpr auto layout() {
-    return record(
-        nested(&KvrocksStreamConsumerKey::prefix), stream_delimiter,
-        literal("record", "\x02", "consumer", "/Consumer"),
-        group_field(&KvrocksStreamConsumerKey::group),
-        field<LengthPrefixed<8>>("consumer", &KvrocksStreamConsumerKey::consumer, "consumer"));
+    return record(stream_delimiter, literal("record", "\x02", "consumer", "/Consumer"),
+                  group_field(&StreamConsumerSub::group),
+                  field<LengthPrefixed<8>>("consumer", &StreamConsumerSub::consumer, "consumer"));
   }
 };
 
-// | prefix | ff*8 | 03 | group length u64 | group | ms u64 | seq u64 |
-struct KvrocksStreamPendingKey {
-  KvrocksSubPrefix prefix;
+// | ff*8 | 03 | group length u64 | group | ms u64 | seq u64 |. Groups may be told to go on from ids
+// that no entry can have, but what is pending was an entry.
+struct StreamPendingSub {
   ByteView group;
   uint64_t ms;
   uint64_t seq;
-  static constexpr std::string_view kind = "kvrocks.stream_pending";
+  static constexpr std::string_view kvrocks_kind = "kvrocks.stream_pending";
   static constexpr std::string_view redis_kind = "redis.stream_pending";
-  static constexpr Literal tag = stream_tag;
   static constexpr auto layout() {
-    return record(nested(&KvrocksStreamPendingKey::prefix), stream_delimiter,
-                  literal("record", "\x03", "pending entry", "/Pending"),
-                  group_field(&KvrocksStreamPendingKey::group),
-                  field<StreamMs>("ms", &KvrocksStreamPendingKey::ms, "entry id, milliseconds"),
-                  field<BigEndian<8>>("seq", &KvrocksStreamPendingKey::seq, "entry id, sequence"));
+    return record(stream_delimiter, literal("record", "\x03", "pending entry", "/Pending"),
+                  group_field(&StreamPendingSub::group),
+                  field<StreamMs>("ms", &StreamPendingSub::ms, "entry id, milliseconds"),
+                  field<BigEndian<8>>("seq", &StreamPendingSub::seq, "entry id, sequence"));
   }
 };
+
+// Ours: what is pending, by consumer.
+// | ff*8 | 04 | group length u64 | group | consumer length u64 | consumer | ms u64 | seq u64 |
+struct StreamOwnedSub {
+  ByteView group;
+  ByteView consumer;
+  uint64_t ms;
+  uint64_t seq;
+  static constexpr std::string_view kvrocks_kind = "kvrocks.stream_owned";
+  static constexpr std::string_view redis_kind = "redis.stream_owned";
+  static constexpr auto layout() {
+    return record(stream_delimiter,
+                  literal("record", "\x04", "pending entry of a consumer", "/Owned"),
+                  group_field(&StreamOwnedSub::group),
+                  field<LengthPrefixed<8>>("consumer", &StreamOwnedSub::consumer, "consumer"),
+                  field<StreamMs>("ms", &StreamOwnedSub::ms, "entry id, milliseconds"),
+                  field<BigEndian<8>>("seq", &StreamOwnedSub::seq, "entry id, sequence"));
+  }
+};
+
+// | prefix | one of these |
+template <class Sub>
+struct KvrocksStreamKey {
+  KvrocksSubPrefix prefix;
+  Sub sub;
+  static constexpr std::string_view kind = Sub::kvrocks_kind;
+  static constexpr std::string_view redis_kind = Sub::redis_kind;
+  static constexpr Literal tag = stream_tag;
+  static constexpr auto layout() {
+    return record(nested(&KvrocksStreamKey::prefix), nested(&KvrocksStreamKey::sub));
+  }
+};
+using KvrocksStreamEntryKey = KvrocksStreamKey<StreamEntrySub>;
+using KvrocksStreamGroupKey = KvrocksStreamKey<StreamGroupSub>;
+using KvrocksStreamConsumerKey = KvrocksStreamKey<StreamConsumerSub>;
+using KvrocksStreamPendingKey = KvrocksStreamKey<StreamPendingSub>;
 
 // With cluster mode on, Kvrocks puts the slot between namespace and key. Ours never does; these
 // two read its directories.
@@ -272,6 +296,7 @@ using RedisStreamEntryKey = RedisKey<KvrocksStreamEntryKey>;
 using RedisStreamGroupKey = RedisKey<KvrocksStreamGroupKey>;
 using RedisStreamConsumerKey = RedisKey<KvrocksStreamConsumerKey>;
 using RedisStreamPendingKey = RedisKey<KvrocksStreamPendingKey>;
+using RedisStreamOwnedKey = RedisKey<KvrocksStreamKey<StreamOwnedSub>>;
 
 // | 'x' | keyspace u24 | 'd' | 'n' | 00 |: which slot each database has (redis/databases.h). The
 // zero is the length of a namespace that no key has.

@@ -26,6 +26,7 @@ constexpr Group groups[] = {
     {"sorted-set", zset_commands},
     {"sorted-set", zset_range_commands},
     {"sorted-set", zset_store_commands},
+    {"stream", stream_commands},
     {"generic", generic_commands},
     {"generic", keys_commands},
     {"connection", connection_commands},

@@ -33,6 +33,7 @@ inline constexpr uint32_t skip_slowlog = 1U << 11;
 inline constexpr uint32_t allow_busy = 1U << 12;
 inline constexpr uint32_t no_async_loading = 1U << 13;
 inline constexpr uint32_t asking = 1U << 14;
+inline constexpr uint32_t blocking = 1U << 15;
 // Ours, which COMMAND does not tell. Whoever lacks the role is refused: admins of the keyspace have
 // all that Redis calls admin and that is not for everyone, the server's admin has the rest.
 // Works on keys that it cannot name, and runs alone for that: EXEC takes the keyspace for itself to
@@ -140,5 +141,6 @@ std::span<const Command> info_commands();
 std::span<const Command> zset_commands();
 std::span<const Command> zset_range_commands();
 std::span<const Command> zset_store_commands();
+std::span<const Command> stream_commands();
 
 }  // namespace trellis

@@ -24,6 +24,7 @@ constexpr FlagName flag_names[] = {
     {denyoom, "denyoom"},
     {admin, "admin"},
     {noscript, "noscript"},
+    {blocking, "blocking"},
     {loading, "loading"},
     {stale, "stale"},
     {skip_slowlog, "skip_slowlog"},
@@ -94,7 +95,7 @@ void reply_key_specs(Reply& reply, const Command& command) {
     if (is_unknown)
       reply_spec(reply, "unknown", {});
     else if (spec.find == KeySpec::Find::after_word)
-      reply_keyword(reply, "KEYS", spec.first);
+      reply_keyword(reply, spec.word, spec.first);
     else
       reply_spec(reply, "index", {{"index", spec.first}});
     reply.bulk("find_keys");
@@ -103,7 +104,8 @@ void reply_key_specs(Reply& reply, const Command& command) {
     else if (spec.find == KeySpec::Find::counted)
       reply_spec(reply, "keynum", {{"keynumidx", 0}, {"firstkey", 1}, {"keystep", 1}});
     else
-      reply_spec(reply, "range", {{"lastkey", spec.last}, {"keystep", spec.step}, {"limit", 0}});
+      reply_spec(reply, "range",
+                 {{"lastkey", spec.last}, {"keystep", spec.step}, {"limit", spec.limit}});
   }
 }
 

@@ -22,13 +22,18 @@ struct KeyUse {
   std::vector<KeySpec> specs;
 };
 const KeyUse key_uses[] = {
-    {"append hsetnx linsert lpush lpushx rpush rpushx sadd", {{"RW insert"}}},
+    {"append hsetnx linsert lpush lpushx rpush rpushx sadd xgroup|create xgroup|createconsumer",
+     {{"RW insert"}}},
     {"decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat move zincrby",
      {{"RW access update"}}},
-    {"expire expireat hmset hset lset persist pexpire pexpireat setrange zadd", {{"RW update"}}},
+    {"expire expireat hmset hset lset persist pexpire pexpireat setrange xack xadd xclaim xsetid "
+     "xgroup|setid zadd",
+     {{"RW update"}}},
     {"getdel lpop rpop spop zpopmax zpopmin", {{"RW access delete"}}},
-    {"hdel lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore", {{"RW delete"}}},
-    {"exists touch watch hexists hlen hstrlen llen scard sismember strlen type zcard memory|usage "
+    {"hdel lrem ltrim srem xautoclaim xdel xtrim xgroup|delconsumer xgroup|destroy zrem "
+     "zremrangebylex zremrangebyrank zremrangebyscore",
+     {{"RW delete"}}},
+    {"exists touch watch hexists hlen hstrlen llen scard sismember strlen type xlen zcard memory|usage "
      "object|encoding object|freq object|idletime object|refcount",
      {{"RO"}}},
     {"del unlink", {{"RM delete"}}},
@@ -50,6 +55,8 @@ const KeyUse key_uses[] = {
       {"RW access delete incomplete", Find::after_word, -2, -1}}},
     {"sort", {{"RO access", Find::range, 1}, unknown_read, {"OW update", Find::unknown}}},
     {"sort_ro", {{"RO access", Find::range, 1}, unknown_read}},
+    {"xread", {{"RO access", Find::after_word, 1, -1, 1, "STREAMS", 2}}},
+    {"xreadgroup", {{"RO access", Find::after_word, 4, -1, 1, "STREAMS", 2}}},
 };
 
 // --- what they are called in ACLs, and what clients of clusters are told ---
@@ -73,7 +80,8 @@ constexpr Named categories[] = {
 
 constexpr Named tip_names[] = {
     {"client|info client|list dump hrandfield hscan lastsave migrate object|encoding object|freq "
-     "object|idletime object|refcount pttl spop srandmember sscan time ttl zrandmember zscan",
+     "object|idletime object|refcount pttl spop srandmember sscan time ttl xadd xautoclaim xclaim "
+     "xinfo|consumers xpending xtrim zrandmember zscan",
      "nondeterministic_output"},
     {"command command|docs command|info command|list hgetall hkeys hvals sdiff sinter smembers "
      "sunion",
@@ -222,6 +230,36 @@ constexpr Named syntaxes[] = {
      "key start<string> stop<string> [sortby(BYSCORE|BYLEX)] [REV] [LIMIT offset_count(offset "
      "count)] [WITHSCORES]"},
     {"zrangebylex", "key min max [LIMIT offset_count(offset count)]"},
+    {"xack", "key group id..."},
+    {"xadd",
+     "key [NOMKSTREAM] [trim(strategy(MAXLEN|MINID) [operator(=<equal>|~<approximately>)] "
+     "threshold [LIMIT count])] id_or_auto(*<auto_id>|id) field_value(field value)..."},
+    {"xautoclaim", "key group consumer min-idle-time start<string> [COUNT count] [JUSTID]"},
+    {"xclaim",
+     "key group consumer min-idle-time id... [IDLE ms<integer>] [TIME unix-time-milliseconds] "
+     "[RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id]"},
+    {"xdel", "key id..."},
+    {"xgroup|create",
+     "key groupname id(id|$<new_id>) [MKSTREAM] [ENTRIESREAD entries_read<integer>]"},
+    {"xgroup|createconsumer xgroup|delconsumer", "key groupname consumername"},
+    {"xgroup|destroy xinfo|consumers", "key groupname"},
+    {"xgroup|setid", "key groupname id(id|$<new_id>) [ENTRIESREAD entries_read<integer>]"},
+    {"xinfo|groups xlen", "key"},
+    {"xinfo|stream", "key [FULL full([COUNT count])]"},
+    {"xpending",
+     "key group [filters([IDLE min-idle-time<integer>] start<string> end<string> count "
+     "[consumer])]"},
+    {"xrange", "key start<string> end<string> [COUNT count]"},
+    {"xread", "[COUNT count] [BLOCK milliseconds] STREAMS streams(key... id...)"},
+    {"xreadgroup",
+     "GROUP group_consumer(group consumer) [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS "
+     "streams(key... id...)"},
+    {"xrevrange", "key end<string> start<string> [COUNT count]"},
+    {"xsetid",
+     "key last-id [ENTRIESADDED entries_added<integer>] [MAXDELETEDID max_deleted_entry_id]"},
+    {"xtrim",
+     "key trim(strategy(MAXLEN|MINID) [operator(=<equal>|~<approximately>)] threshold [LIMIT "
+     "count])"},
     {"zrangebyscore",
      "key min<double> max<double> [WITHSCORES] [LIMIT offset_count(offset count)]"},
     {"zrangestore",
@@ -235,8 +273,8 @@ constexpr Named syntaxes[] = {
 
 // As Redis tells them. No name is within one before it.
 constexpr std::string_view category_order =
-    "keyspace read write set sortedset list hash string admin fast slow dangerous connection "
-    "transaction";
+    "keyspace read write set sortedset list hash string stream admin fast slow blocking dangerous "
+    "connection transaction";
 
 bool has_word(std::string_view text, std::string_view word) {
   for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
@@ -319,6 +357,7 @@ std::vector<std::string_view> acl_categories(const Command& command) {
     names.push_back("dangerous");
   }
   names.push_back(command.has(fast) ? "fast" : "slow");
+  if (command.has(blocking)) names.push_back("blocking");
   std::ranges::sort(names, {}, [](std::string_view name) { return category_order.find(name); });
   return names;
 }

@@ -104,6 +104,7 @@ Result<Bytes> value_digest(Call& call, const Key& key) {
   }
   for (const auto& [member, score] : value.scored)
     add_in_any_order(digest, sha256(member) + double_text(score));
+  if (value.type == RedisType::stream) add_in_order(digest, write_rdb_stream(value.stream));
   add_in_order(digest, type_name(value.type));
   if (key.expire_ms() != 0) add_in_order(digest, "expires");
   return digest;

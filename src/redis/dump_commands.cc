@@ -22,6 +22,10 @@ Result<RdbValue> read_value(Call& call, const Key& key) {
                                   return Visit::go_on;
                                 }));
       return value;
+    case RedisType::stream: {
+      TRY_ASSIGN(value.stream, load_stream(call.keys, key));
+      return value;
+    }
     case RedisType::list:
     case RedisType::set:
     case RedisType::hash:
@@ -38,10 +42,14 @@ Result<RdbValue> read_value(Call& call, const Key& key) {
 namespace {
 
 // A new life with that value and no expiry.
-void write_value(Call& call, Key& key, const RdbValue& value) {
+Status write_value(Call& call, Key& key, const RdbValue& value) {
   key.remove();
-  if (value.type == RedisType::string) return key.set_text(value.items[0]);
+  if (value.type == RedisType::string) {
+    key.set_text(value.items[0]);
+    return {};
+  }
   key.create(value.type, call.keys.new_version());
+  if (value.type == RedisType::stream) return store_stream(call.keys, key, value.stream);
   const auto put = [&](ByteView sub, ByteView record) {
     call.keys.put_sub(key, sub, record, Value());
   };
@@ -55,14 +63,17 @@ void write_value(Call& call, Key& key, const RdbValue& value) {
   switch (value.type) {
     case RedisType::list:
       for (size_t i = 0; i < count; i++) put(encode(RedisListSub{key.tail() + i}), value.items[i]);
-      return key.set_ends(key.head(), key.tail() + count);
+      key.set_ends(key.head(), key.tail() + count);
+      break;
     case RedisType::hash:
       for (size_t i = 0; i < count; i += 2) put(value.items[i], value.items[i + 1]);
-      return key.set_size(count / 2);
+      key.set_size(count / 2);
+      break;
     default:
       for (const Bytes& item : value.items) put(item, {});
-      return key.set_size(count + value.scored.size());
+      key.set_size(count + value.scored.size());
   }
+  return {};
 }
 
 struct RestoreOptions {
@@ -124,7 +135,7 @@ Status restore(Call& call) {
   if (is_past) {
     key->remove();
   } else {
-    write_value(call, *key, value);
+    TRY(write_value(call, *key, value));
     key->set_expire(expire_ms);
   }
   call.reply.ok();

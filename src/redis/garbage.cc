@@ -20,6 +20,7 @@ struct FlushedPage {
   std::vector<Bytes> granules;
 };
 
+constexpr ByteView life_tables = "stz";  // in order
 constexpr ByteView flushed_tables = "mstz";  // in order; with the records of keys go the counts
 
 // The first entries of a part; without an end it is all of the database.
@@ -144,13 +145,19 @@ Result<std::optional<Bytes>> remove_some(CountedView& view, ByteView begin, Byte
 
 }  // namespace
 
-// The records of one life, in both tables. A part of them at a time; true if the note is gone.
+// The records of one life, in all tables, or some of a stream. A part of them at a time; true if
+// the note is gone.
 Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
                                             const RedisGarbage& life) {
-  const std::string ns = std::to_string(life.slot);
-  const KvrocksSubPrefix prefix{.ns = ns, .key = life.name, .version = life.version};
-  const Bytes subs = encode(RedisSubKey{tenant.id(), {.prefix = prefix, .sub = {}}});
-  const Bytes scores = redis_scores_prefix(tenant.id(), life.slot, life.name, life.version);
+  std::vector<KeyPart> parts;
+  for (const char table : life_tables) {
+    const Bytes prefix =
+        redis_life_prefix(tenant.id(), table, life.slot, life.name, life.version);
+    const bool is_trimmed = life.kind == RedisGarbage::Kind::trimmed;
+    if (!is_trimmed) parts.push_back({prefix, prefix_end(prefix)});
+    if (is_trimmed && table == stream_tag.bytes[0])
+      parts.push_back({prefix, prefix + encode(StreamEntrySub{life.last.ms, life.last.seq}) + '\0'});
+  }
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Scope scope = Scope::in(tenant.id());
   scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
@@ -167,9 +174,8 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
     Value noted;
     TRY(view.get(note_key, noted));
     if (!noted.found()) return {};  // of a life that was staged, and is one now
-    TRY_ASSIGN(resume, remove_some(view, std::max(subs, from), prefix_end(subs)));
-    if (!resume) {
-      TRY_ASSIGN(resume, remove_some(view, std::max(scores, from), prefix_end(scores)));
+    for (size_t i = 0; i < parts.size() && !resume; i++) {
+      TRY_ASSIGN(resume, remove_some(view, std::max(parts[i].from, from), parts[i].end));
     }
     if (!resume) view.forget_garbage(note.due_ms, note.target);
     return {};
@@ -283,7 +289,8 @@ Status RedisGarbageOwner::expire(Tenant& tenant, std::span<const Garbage> notes)
 
 bool RedisGarbageOwner::is_at_once(const Garbage& note) const {
   const auto garbage = decode_redis_garbage(note.target);
-  return garbage && garbage->kind != RedisGarbage::Kind::life;
+  return garbage && garbage->kind != RedisGarbage::Kind::life &&
+         garbage->kind != RedisGarbage::Kind::trimmed;
 }
 
 Result<size_t> RedisGarbageOwner::collect(Tenant& tenant, std::span<const Garbage> notes) {

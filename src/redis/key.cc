@@ -15,6 +15,8 @@
 namespace trellis {
 namespace {
 
+constexpr size_t table_offset = 5;  // behind 'x', the keyspace and 'd'
+
 // What a record of a collection takes on the disk, roughly: for `explain`, nothing else.
 constexpr uint64_t record_bytes_guess = 64;
 
@@ -48,8 +50,16 @@ Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name) {
 }
 
 Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot) {
-  constexpr size_t table_offset = 5;  // behind 'x', the keyspace and 'd'
   Bytes prefix = redis_metadata_key(keyspace, slot, {});
+  prefix[table_offset] = table;
+  return prefix;
+}
+
+Bytes redis_life_prefix(KeyspaceId keyspace, char table, uint16_t slot, ByteView name,
+                        uint64_t version) {
+  const std::string ns = slot_text(slot);
+  Bytes prefix =
+      encode(RedisSubKey{keyspace, {.prefix = prefix_of(ns, name, version), .sub = {}}});
   prefix[table_offset] = table;
   return prefix;
 }
@@ -91,6 +101,14 @@ Bytes life_target(uint16_t slot, ByteView name, uint64_t version) {
   return target;
 }
 
+Bytes trimmed_target(uint16_t slot, ByteView name, uint64_t version, StreamId last) {
+  Bytes target = life_target(slot, name, version);
+  target[0] = 't';
+  append_be64(target, last.ms);
+  append_be64(target, last.seq);
+  return target;
+}
+
 std::optional<RedisGarbage> decode_redis_garbage(ByteView target) {
   using Kind = RedisGarbage::Kind;
   if (target.starts_with('e') || target.starts_with('f')) {
@@ -100,13 +118,21 @@ std::optional<RedisGarbage> decode_redis_garbage(ByteView target) {
     if (!slot || (target[0] == 'f' && !key->key.empty())) return std::nullopt;
     return RedisGarbage{target[0] == 'e' ? Kind::expiry : Kind::flush, *slot, key->key};
   }
-  if (!target.starts_with('s') && !target.starts_with('l')) return std::nullopt;
+  constexpr size_t id_bytes = 16;
+  StreamId last;
+  const bool is_trimmed = target.starts_with('t') && target.size() > id_bytes;
+  if (is_trimmed) {
+    const char* const id = target.data() + target.size() - id_bytes;
+    last = {load_be(id, 8), load_be(id + 8, 8)};
+    target.remove_suffix(id_bytes);
+  }
+  if (!is_trimmed && !target.starts_with('s') && !target.starts_with('l')) return std::nullopt;
   const auto life = decode<KvrocksSubPrefix>(target.substr(1));
   if (!life) return std::nullopt;
   const auto slot = parse_slot(life->ns);
   if (!slot) return std::nullopt;
-  return RedisGarbage{target[0] == 's' ? Kind::life : Kind::staged, *slot, life->key,
-                      life->version};
+  const Kind kind = is_trimmed ? Kind::trimmed : target[0] == 's' ? Kind::life : Kind::staged;
+  return RedisGarbage{kind, *slot, life->key, life->version, last};
 }
 
 // --- a key ---
@@ -117,7 +143,7 @@ bool is_visible(const RedisMetadata& metadata, uint64_t now_ms) {
          !(is_counted && metadata.size == 0);
 }
 
-void Key::touch() { changed_ = true; }
+void Key::touch() { changed_ = is_told_ = true; }
 
 void Key::end_life() {
   if (exists_ && now_.type != RedisType::string) ended_.push_back({now_.version, now_.size});
@@ -169,11 +195,24 @@ void Key::set_ends(uint64_t head, uint64_t tail) {
   set_size(tail - head);
 }
 
+void Key::set_stream(uint64_t size, const RedisMetadata::Stream& stream) {
+  ASSERT(exists_ && now_.type == RedisType::stream);
+  touch();
+  now_.size = size;
+  now_.stream = stream;
+}
+
+void Key::set_stream_quietly(const RedisMetadata::Stream& stream) {
+  ASSERT(exists_ && now_.type == RedisType::stream);
+  changed_ = true;
+  now_.stream = stream;
+}
+
 void Key::remove() {
   if (!exists_) return;
   touch();
-  // One that was emptied record by record has nothing left to collect.
-  if (now_.type != RedisType::string && now_.size == 0) {
+  // One that was emptied record by record has nothing left to collect; a stream may have groups.
+  if (now_.type != RedisType::string && now_.type != RedisType::stream && now_.size == 0) {
     now_ = {};
     exists_ = false;
     return;
@@ -263,8 +302,10 @@ Result<Key*> Keys::open_in(uint16_t slot, ByteView name) {
 
 Bytes Keys::sub_key(const Key& key, ByteView sub) const {
   const std::string ns = slot_text(key.slot_);
-  return encode(
+  Bytes stored = encode(
       RedisSubKey{keyspace_, {.prefix = prefix_of(ns, key.name_, key.now_.version), .sub = sub}});
+  if (key.now_.type == RedisType::stream) stored[table_offset] = stream_tag.bytes[0];
+  return stored;
 }
 
 Bytes Keys::score_key(const Key& key, double score, ByteView member) const {
@@ -320,6 +361,11 @@ void Keys::put_sub(const Key& key, ByteView sub, ByteView value, const Value& ol
 
 void Keys::remove_sub(const Key& key, ByteView sub, const Value& old) {
   remove(key, sub_key(key, sub), old);
+}
+
+void Keys::leave_trimmed(const Key& key, StreamId last) {
+  view_.leave_garbage(now_ms_, trimmed_target(key.slot_, key.name_, key.now_.version, last),
+                      record_bytes_guess);
 }
 
 void Keys::put_score(const Key& key, double score, ByteView member) {
@@ -475,7 +521,12 @@ Status Keys::live_on(RedisMetadata was, const Bytes& subs, const Bytes& scores,
   was.version = to.now_.version;
   to.now_ = was;
   const Bytes end = kept.end.empty() ? prefix_end(subs) : subs + Bytes(kept.end);
-  TRY(copy_records(subs, subs + Bytes(kept.begin), end, to, sub_key(to, {})));
+  Bytes begin(kept.begin);
+  // What was trimmed stays behind.
+  if (was.type == RedisType::stream)
+    begin = was.size == 0 ? Bytes(stream_delimiter.bytes)
+                          : encode(StreamEntrySub{was.stream.first.ms, was.stream.first.seq});
+  TRY(copy_records(subs, subs + begin, end, to, sub_key(to, {})));
   if (was.type != RedisType::zset) return {};
   return copy_records(scores, scores, prefix_end(scores), to, scores_prefix(to));
 }
@@ -490,8 +541,6 @@ Status Keys::copy(const Key& from, Key& to) {
     to.set_expire(from.expire_ms());
     return {};
   }
-  if (from.type() == RedisType::stream)
-    return Error{Code::unsupported, "streams cannot be copied yet"};
   return live_on(from.now_, sub_key(from, {}), scores_prefix(from), {}, to);
 }
 
@@ -545,8 +594,8 @@ Status Keys::write_changed() {
   for (const auto& [name, key] : keys_) {
     if (!key->changed_) continue;
     TRY(write(*key));
-    touch(*key);
-    key->changed_ = false;
+    if (key->is_told_) touch(*key);
+    key->changed_ = key->is_told_ = false;
   }
   return {};
 }

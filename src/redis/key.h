@@ -41,6 +41,7 @@ class Key {
   ByteView text() const { return now_.payload; }         // of a string
   uint64_t head() const { return now_.head; }            // of a list
   uint64_t tail() const { return now_.tail; }
+  const RedisMetadata::Stream& stream() const { return now_.stream; }
 
   // As it is stored, also if its time has come; 0: never, or there is no record.
   uint64_t stored_expire_ms() const { return stored_.found() ? was_.expire_ms : 0; }
@@ -56,6 +57,10 @@ class Key {
   // Of a collection; one that is empty is not there.
   void set_size(uint64_t size);
   void set_ends(uint64_t head, uint64_t tail);  // of a list; its size is what lies between
+  // Of a stream, which is there also if it is empty.
+  void set_stream(uint64_t size, const RedisMetadata::Stream& stream);
+  // What whoever watches the key is not told of, as in Redis: its groups and its last id.
+  void set_stream_quietly(const RedisMetadata::Stream& stream);
   void remove();
   // What is left of it goes too: of one whose time has come.
   void drop();
@@ -78,6 +83,7 @@ class Key {
   RedisMetadata now_;
   Bytes text_;  // what now_.payload points to, once it was changed
   bool changed_ = false;
+  bool is_told_ = false;  // to whoever watches it
   bool is_new_life_ = false;
   std::vector<Life> ended_;  // lives with records of their own
   // As far as this transaction has seen there are "z" records of this life only from here, and only
@@ -127,7 +133,7 @@ class Keys {
     Bytes sub;
   };
   Status prefetch_subs(std::span<const Sub> subs);
-  // A record of a collection, by field, member or index ("s" records).
+  // A record of a collection, by field, member or index ("s" records), or of a stream ("t").
   Status get_sub(const Key& key, ByteView sub, Value& value);
   Status get_subs(const Key& key, std::span<const ByteView> subs, std::span<Value> values);
   // `old` is what get_sub gave; absent if there can be none.
@@ -157,6 +163,10 @@ class Keys {
     bool reverse = false;
   };
   Status scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit);
+
+  // Entries of a stream up to that id, which it has forgotten: the collector removes them.
+  // REQUIRES: the id is larger with every call in a life.
+  void leave_trimmed(const Key& key, StreamId last);
 
   // A new life with the same records, or those in `kept`; its size and ends stay as they are.
   // REQUIRES: it exists and is a collection; a sorted set keeps all.
@@ -255,16 +265,19 @@ constexpr double without_sign_of_zero(double score) { return score == 0 ? 0.0 : 
 //   | 'f' | slot |                                   all that is in the slot of a flushed database
 //   | 'l' | slot | key length u32 | key | version |  the records of a life that never began
 //   | 's' | slot | key length u32 | key | version |  the records of a life that has ended
+//   | 't' | as 's' | ms u64 | seq u64 |              entries of a stream up to that id
 // In the order of letters those that are collected at once come first, as the collector needs it.
 Bytes expiry_target(uint16_t slot, ByteView name);
 Bytes flush_target(uint16_t slot);
 Bytes staged_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes life_target(uint16_t slot, ByteView name, uint64_t version);
+Bytes trimmed_target(uint16_t slot, ByteView name, uint64_t version, StreamId last);
 struct RedisGarbage {
-  enum class Kind : uint8_t { expiry, flush, staged, life } kind;
+  enum class Kind : uint8_t { expiry, flush, staged, life, trimmed } kind;
   uint16_t slot;
   ByteView name = {};
   uint64_t version = 0;
+  StreamId last = {};  // of what was trimmed
 };
 std::optional<RedisGarbage> decode_redis_garbage(ByteView target);
 
@@ -275,6 +288,9 @@ Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name);
 void append_redis_metadata_key(Bytes& out, KeyspaceId keyspace, uint16_t slot, ByteView name);
 // What all records of a slot in one of the tables of codec/redis_keys.h start with.
 Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot);
+// What all records of a life in a table start with.
+Bytes redis_life_prefix(KeyspaceId keyspace, char table, uint16_t slot, ByteView name,
+                        uint64_t version);
 // What all "z" records of a life start with.
 Bytes redis_scores_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
 

@@ -40,9 +40,12 @@ uint64_t head_bytes(RedisType type) {
   constexpr uint64_t flags_and_expiry_bytes = 9;
   constexpr uint64_t version_and_size_bytes = 16;
   constexpr uint64_t ends_bytes = 16;
+  constexpr uint64_t stream_bytes = 96;
   if (type == RedisType::string) return flags_and_expiry_bytes;
   return flags_and_expiry_bytes + version_and_size_bytes +
-         (type == RedisType::list ? ends_bytes : 0);
+         (type == RedisType::list     ? ends_bytes
+          : type == RedisType::stream ? stream_bytes
+                                      : 0);
 }
 
 Status memory_usage(Call& call) {

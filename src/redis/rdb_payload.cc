@@ -2,14 +2,11 @@
 
 #include <array>
 #include <bit>
-#include <cmath>
-#include <limits>
-#include <optional>
 #include <unordered_set>
 
-#include "base/limits.h"
 #include "redis/call.h"
 #include "redis/number_text.h"
+#include "redis/rdb_reader.h"
 
 namespace trellis {
 namespace {
@@ -30,10 +27,13 @@ enum class RdbType : uint8_t {
   zset_ziplist = 12,
   hash_ziplist = 13,
   list_quicklist = 14,
+  stream_listpacks = 15,
   hash_listpack = 16,
   zset_listpack = 17,
   list_quicklist2 = 18,
+  stream_listpacks_2 = 19,
   set_listpack = 20,
+  stream_listpacks_3 = 21,
 };
 
 // CRC-64 of Jones, reflected, without inversion.
@@ -54,44 +54,6 @@ uint64_t crc64(ByteView bytes) {
   return crc;
 }
 
-void append_le(Bytes& out, uint64_t number, size_t width) {
-  for (size_t i = 0; i < width; i++) out.push_back(static_cast<char>(number >> 8 * i));
-}
-
-uint64_t load_le(ByteView bytes) {
-  uint64_t number = 0;
-  for (size_t i = bytes.size(); i > 0; i--)
-    number = number << 8 | static_cast<uint8_t>(bytes[i - 1]);
-  return number;
-}
-
-int64_t load_signed_le(ByteView bytes) {
-  if (bytes.empty()) return 0;  // of a reader that has failed
-  const unsigned unused = 64 - 8 * static_cast<unsigned>(bytes.size());
-  return static_cast<int64_t>(load_le(bytes) << unused) >> unused;
-}
-
-// --- writing ---
-
-void append_length(Bytes& out, uint64_t length) {
-  if (length < 1U << 6) {
-    out.push_back(static_cast<char>(length));
-  } else if (length < 1U << 14) {
-    append_be16(out, static_cast<uint16_t>(0x4000 | length));
-  } else if (length <= UINT32_MAX) {
-    out.push_back('\x80');
-    append_be32(out, static_cast<uint32_t>(length));
-  } else {
-    out.push_back('\x81');
-    append_be64(out, length);
-  }
-}
-
-void append_string(Bytes& out, ByteView text) {
-  append_length(out, text.size());
-  out += text;
-}
-
 RdbType plain_type(RedisType type) {
   switch (type) {
     case RedisType::list: return RdbType::list;
@@ -102,188 +64,7 @@ RdbType plain_type(RedisType type) {
   }
 }
 
-// --- reading ---
-
-// What fails fails for good: all that is read from there on is empty.
-class RdbReader {
- public:
-  explicit RdbReader(ByteView in) : in_(in) {}
-
-  bool failed() const { return failed_; }
-  bool is_too_large() const { return is_too_large_; }
-  // Takes from what may come of a payload, all of which is held in memory: so a small one that
-  // unpacks to much, or to many items, is told before it has.
-  bool spend(size_t bytes) {
-    left_to_spend_ -= std::min(bytes, left_to_spend_);
-    if (left_to_spend_ > 0) return true;
-    is_too_large_ = true;
-    fail();
-    return false;
-  }
-  bool at_end() const { return in_.empty(); }
-  size_t left() const { return in_.size(); }
-  void fail() {
-    failed_ = true;
-    in_ = {};
-  }
-  ByteView take(size_t bytes) {
-    if (bytes > in_.size()) {
-      fail();
-      return {};
-    }
-    const ByteView taken = in_.substr(0, bytes);
-    in_.remove_prefix(bytes);
-    return taken;
-  }
-  uint8_t byte() {
-    const ByteView one = take(1);
-    return one.empty() ? 0 : static_cast<uint8_t>(one[0]);
-  }
-  uint64_t length() {
-    const uint8_t first = byte();
-    if (first >> 6 == 3) fail();
-    return length_behind(first);
-  }
-  uint64_t be(size_t width) {
-    const ByteView bytes = take(width);
-    return bytes.empty() ? 0 : load_be(bytes.data(), width);
-  }
-  Bytes string();
-  double score();       // binary
-  double score_text();  // as old ones have it
-
- private:
-  uint64_t length_behind(uint8_t first);
-  Bytes decompressed();
-
-  ByteView in_;
-  size_t left_to_spend_ = rewritten_bytes_max;
-  bool failed_ = false;
-  bool is_too_large_ = false;
-};
-
-uint64_t RdbReader::length_behind(uint8_t first) {
-  switch (first >> 6) {
-    case 0: return first;
-    case 1: return static_cast<uint64_t>(first & 0x3f) << 8 | byte();
-    default: break;
-  }
-  if (first == 0x80) return be(4);
-  if (first == 0x81) return be(8);
-  fail();
-  return 0;
-}
-
-// LZF: | 000 length - 1 | literals, or | length - 2 (7: a byte more) | distance - 1: 13 bits |.
-Bytes RdbReader::decompressed() {
-  const uint64_t packed_bytes = length();
-  const uint64_t bytes = length();
-  RdbReader packed(take(packed_bytes));
-  constexpr uint64_t ratio_max = 88;  // three bytes stand for 264 at the most
-  if (bytes > value_bytes_max || bytes > packed.left() * ratio_max) fail();
-  Bytes out;
-  if (failed_ || !spend(bytes)) return out;
-  while (!packed.at_end() && !failed_) {
-    const uint8_t control = packed.byte();
-    if (control < 32) {
-      out += packed.take(control + 1U);
-    } else {
-      size_t length = control >> 5;
-      if (length == 7) length += packed.byte();
-      const size_t distance = ((control & 0x1fU) << 8 | packed.byte()) + 1;
-      if (distance > out.size()) packed.fail();
-      for (size_t i = 0; i < length + 2 && !packed.failed(); i++)
-        out.push_back(out[out.size() - distance]);
-    }
-    if (out.size() > bytes) break;
-  }
-  if (packed.failed() || out.size() != bytes) fail();
-  return out;
-}
-
-Bytes RdbReader::string() {
-  const uint8_t first = byte();
-  switch (first) {
-    case 0xc0: return std::to_string(load_signed_le(take(1)));
-    case 0xc1: return std::to_string(load_signed_le(take(2)));
-    case 0xc2: return std::to_string(load_signed_le(take(4)));
-    case 0xc3: return decompressed();
-    default: return Bytes(take(length_behind(first)));
-  }
-}
-
-double RdbReader::score() {
-  const double score = std::bit_cast<double>(load_le(take(sizeof(double))));
-  if (std::isnan(score)) fail();
-  return score;
-}
-
-double RdbReader::score_text() {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  const uint8_t length = byte();
-  if (length == 254) return infinity;
-  if (length == 255) return -infinity;
-  const auto score = parse_double(take(length));
-  if (!score) fail();
-  return score.value_or(0);
-}
-
 // --- what is packed into one string ---
-
-using Items = std::optional<std::vector<Bytes>>;  // absent: it makes no sense
-constexpr size_t item_bytes_min = 16;             // of the record that it becomes, at the least
-
-// An entry of a listpack; absent: none can begin like this.
-std::optional<Bytes> read_entry(RdbReader& reader, uint8_t first) {
-  if (first < 0x80) return std::to_string(first);
-  if (first < 0xc0) return Bytes(reader.take(first & 0x3f));
-  if (first < 0xe0) {
-    const int number = (first & 0x1f) << 8 | reader.byte();
-    return std::to_string(number >= 1 << 12 ? number - (1 << 13) : number);
-  }
-  if (first < 0xf0)
-    return Bytes(reader.take(static_cast<size_t>(first & 0x0f) << 8 | reader.byte()));
-  switch (first) {
-    case 0xf0: return Bytes(reader.take(load_le(reader.take(4))));
-    case 0xf1: return std::to_string(load_signed_le(reader.take(2)));
-    case 0xf2: return std::to_string(load_signed_le(reader.take(3)));
-    case 0xf3: return std::to_string(load_signed_le(reader.take(4)));
-    case 0xf4: return std::to_string(load_signed_le(reader.take(8)));
-    default: return std::nullopt;
-  }
-}
-
-// The bytes of the length behind an entry, by which it could be read backwards.
-size_t back_length_bytes(size_t entry_bytes) {
-  if (entry_bytes <= 127) return 1;
-  if (entry_bytes < 16'383) return 2;
-  if (entry_bytes < 2'097'151) return 3;
-  return entry_bytes < 268'435'455 ? 4 : 5;
-}
-
-// | bytes u32le | entries u16le, ffff if more | entries, each with its length behind it | ff |
-Items read_listpack(RdbReader& budget, ByteView pack) {
-  constexpr size_t header_bytes = 6;
-  constexpr uint64_t unknown_count = 0xffff;
-  if (pack.size() < header_bytes + 1 || load_le(pack.substr(0, 4)) != pack.size())
-    return std::nullopt;
-  const uint64_t count = load_le(pack.substr(4, 2));
-  std::vector<Bytes> items;
-  size_t at = header_bytes;
-  while (at < pack.size() && static_cast<uint8_t>(pack[at]) != 0xff) {
-    const ByteView rest = pack.substr(at);
-    RdbReader reader(rest);
-    auto item = read_entry(reader, reader.byte());
-    if (!item || reader.failed()) return std::nullopt;
-    const size_t entry_bytes = rest.size() - reader.left();
-    at += entry_bytes + back_length_bytes(entry_bytes);
-    if (!budget.spend(item_bytes_min)) return std::nullopt;
-    items.push_back(std::move(*item));
-  }
-  if (at + 1 != pack.size() || (count != unknown_count && count != items.size()))
-    return std::nullopt;
-  return items;
-}
 
 // An entry of a ziplist, which Redis packed with before 7.0; absent: none can begin like this.
 std::optional<Bytes> read_old_entry(RdbReader& reader, uint8_t first) {
@@ -444,6 +225,12 @@ bool read_value(RdbReader& reader, RdbType type, RdbValue& value) {
       value.type = RedisType::zset;
       if (!read_scored(reader, type, value)) items.reset();
       break;
+    case RdbType::stream_listpacks:
+    case RdbType::stream_listpacks_2:
+    case RdbType::stream_listpacks_3:
+      value.type = RedisType::stream;
+      if (!read_rdb_stream(reader, static_cast<RdbStreamForm>(type), value.stream)) items.reset();
+      break;
     default: return false;
   }
   if (!items || reader.failed()) return false;
@@ -453,6 +240,7 @@ bool read_value(RdbReader& reader, RdbType type, RdbValue& value) {
 
 // Members and fields are different, fields have values, nothing is empty.
 bool makes_sense(const RdbValue& value) {
+  if (value.type == RedisType::stream) return true;  // it was looked at when it was read
   if (value.items.empty() && value.scored.empty()) return false;
   const size_t step = value.type == RedisType::hash ? 2 : 1;
   if (value.items.size() % step != 0) return false;
@@ -474,6 +262,7 @@ Bytes seal_rdb_payload(Bytes body) {
 }
 
 Bytes write_rdb_payload(const RdbValue& value) {
+  if (value.type == RedisType::stream) return seal_rdb_payload(write_rdb_stream(value.stream));
   Bytes out(1, static_cast<char>(plain_type(value.type)));
   if (value.type == RedisType::zset)
     append_length(out, value.scored.size());

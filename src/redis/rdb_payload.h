@@ -2,7 +2,8 @@
 //
 //   | type u8 | value | RDB version u16le | CRC-64 of all before it u64le |
 //
-// Written are the plain encodings, which every Redis since 3.2 reads, with version 10. Read is
+// Written are the plain encodings, which every Redis since 3.2 reads, with version 10; of streams
+// what 7.0 reads (stream_payload.h). Read is
 // also what Redis 7 packs: listpacks, quicklists of them, intsets, LZF; and what it packed
 // since 2.6: ziplists. The bytes are a client's: anything gives a value or an error, in time and
 // memory that are bounded.
@@ -10,7 +11,7 @@
 
 #include <vector>
 
-#include "codec/redis_metadata.h"
+#include "redis/stream_payload.h"
 
 namespace trellis {
 
@@ -19,16 +20,18 @@ struct RdbValue {
     Bytes member;
     double score;
   };
-  RedisType type = RedisType::string;  // or list, set, hash, zset
+  RedisType type = RedisType::string;  // or list, set, hash, zset, stream
   // The text of a string; elements; members; fields and their values in turn.
   std::vector<Bytes> items = {};
   std::vector<Scored> scored = {};  // of a sorted set
+  RdbStream stream = {};
 };
 
 // Adds the version and the checksum.
 Bytes seal_rdb_payload(Bytes body);
 Bytes write_rdb_payload(const RdbValue& value);
-// The members and fields are different from each other, and a collection has at least one.
+// The members and fields are different from each other, and a collection that is no stream has at
+// least one.
 Result<RdbValue> read_rdb_payload(ByteView payload);
 
 }  // namespace trellis

@@ -67,7 +67,10 @@ class Arguments:
         self.prefix = prefix
         self.scale = rng.choice([1, 1, 1, 3, 40])  # how many elements one command brings
         self.home = {}
-        for kind in "shltz":
+        self.last_id = [0, 0]  # of streams
+        self.consumer_groups = [b"g1", b"g2", b"g22"] + rng.sample(WORDS, 1)
+        self.consumers = [b"c1", b"c2", b"c10"] + rng.sample(WORDS, 1)
+        for kind in "shltze":
             self.home[kind] = [prefix + b"%c%d" % (ord(kind), i) for i in range(rng.randint(1, 3))]
         self.even = [prefix + b"x0", prefix + b"x1"]  # all scores are 0, for ranges BYLEX
         numbers = [b"%d" % i for i in range(rng.choice([3, 10, 10, 300]))]
@@ -104,6 +107,9 @@ class Arguments:
 
     def arg_kc(self):
         return self.key("ltz")
+
+    def arg_ke(self):
+        return self.key("e")
 
     def arg_kx(self):
         return self.pick(self.even)
@@ -214,6 +220,71 @@ class Arguments:
             count = len(keys) - 1 + (self.rng.random() < 0.04)
             keys += [b"WEIGHTS"] + [self.arg_weight() for _ in range(count)]
         return keys
+
+    # --- streams ---
+
+    def arg_newid(self):
+        """Behind those before it, mostly."""
+        chance = self.rng.random()
+        if chance > 0.9:
+            return self.pick([b"0-*", b"0-0", b"0-1", b"5", b"5-*", b"%d-*" % self.last_id[0],
+                              b"-", b"+", b"1-1-1", b"01-2", b" 7-1", b"7--1", b"-7-1", b"7- 1",
+                              b"a-1", b"1-a", b"", b"$", b">", b"(5", b"7-1\0x", b"1" * 130])
+        step = self.pick([0, 0, 0, 1, 1, 2, 30])
+        self.last_id = [self.last_id[0] + step, 0] if step else [self.last_id[0],
+                                                                 self.last_id[1] + 1]
+        if chance > 0.85:
+            return b"%d-*" % self.last_id[0]
+        return b"%d" % self.last_id[0] if self.last_id[1] == 0 and chance > 0.7 else \
+            b"%d-%d" % tuple(self.last_id)
+
+    def arg_eid(self):
+        """One that an entry may have."""
+        if self.rng.random() < 0.05:
+            return self.pick([b"-", b"+", b"$", b">", b"0", b"0-0", b"(3", b"a", b"1-1-1", b"",
+                              b"18446744073709551615-18446744073709551615", b"18446744073709551614",
+                              b"18446744073709551615", b"9223372036854775808-1", b"1-\0"])
+        ms = max(0, self.last_id[0] - int(self.rng.random() ** 2 * 40))
+        return b"%d-%d" % (ms, int(self.rng.random() ** 2 * 5)) if self.rng.random() < 0.8 else \
+            b"%d" % ms
+
+    def arg_eternal(self):
+        return b"18446744073709551615-18446744073709551615"
+
+    def arg_emin(self):
+        chance = self.rng.random()
+        return b"-" if chance < 0.4 else b"(" + self.arg_eid() if chance < 0.5 else self.arg_eid()
+
+    def arg_emax(self):
+        chance = self.rng.random()
+        return b"+" if chance < 0.4 else b"(" + self.arg_eid() if chance < 0.5 else self.arg_eid()
+
+    def arg_g(self):
+        return self.hot(self.consumer_groups)
+
+    def arg_c(self):
+        return self.hot(self.consumers)
+
+    def arg_idle(self):
+        return self.mostly(self.pick([b"0", b"0", b"0", b"100000000", b"200000000"]),
+                           [b"-1", b"abc", b"", INT_MAX, b"-100000000"])
+
+    def arg_past(self):
+        return self.mostly(self.pick([b"0", b"1000", b"1000000"]),
+                           [b"-1", b"abc", INT_MAX, INT_MIN, b"9999999999999"])
+
+    def streams(self, usual):
+        keys = [self.key("e") for _ in range(self.pick([1, 1, 1, 2, 3]))]
+        ids = [self.pick(usual)() for _ in keys]
+        return keys + ids + ([b"0"] if self.rng.random() < 0.02 else [])
+
+    def arg_nkread(self):
+        return self.streams([self.arg_eid, self.arg_eid, lambda: b"0", lambda: b"$",
+                             lambda: self.mostly(b"0", [b">", b"-"], 0.3)])
+
+    def arg_nkgroup(self):
+        return self.streams([lambda: b">", lambda: b">", lambda: b"0", self.arg_eid,
+                             lambda: self.mostly(b">", [b"$", b"-"], 0.1)])
 
     # --- times: far off, long gone or refused, never soon ---
 

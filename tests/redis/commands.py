@@ -263,6 +263,44 @@ BIT = """
 3 BITFIELD_RO ks +[GET bftype bfoffset]
 """
 
+# Ids are given: those of the clock differ. A rough trim takes all or nothing here, for what else it
+# takes depends on how redis-server has packed the entries. Idle times are long gone or far off.
+STREAM = """
+16 XADD ke newid +[f v]
+5 XADD ke ?[NOMKSTREAM] ?[MAXLEN ?[=] count|MINID ?[=] eid] newid +[f v]
+2 XADD ke [MAXLEN ~ [0|100000]|MINID ~ [0|eternal]] ?[LIMIT [0|100000]] newid f v
+1 XADD ke ?[MAXLEN count] ?[MINID ?[~] eid] ?[LIMIT num] newid f v
+0.5 @XADD ke ?[NOMKSTREAM] ?[MAXLEN 3] * +[f v]
+5 XRANGE ke emin emax ?[COUNT count]
+5 XREVRANGE ke emax emin ?[COUNT count]
+5 XREAD ?[COUNT count] STREAMS nkread
+1 XREAD ?[COUNT count] ?[NOACK|GROUP g c] ?[STREAMS nkread|ke]
+3 XLEN ke
+5 XDEL ke +[eid]
+3 XTRIM ke [MAXLEN ?[=] count|MINID ?[=] eid]
+2 XTRIM ke [MAXLEN ~ [0|100000]|MINID ~ [0|eternal]] ?[LIMIT [0|100000]]
+1 XTRIM ke ?[MAXLEN ?[~|=] num] ?[MINID eid] ?[LIMIT num] ?[NOMKSTREAM]
+2 XSETID ke [newid|eid] ?[ENTRIESADDED num] ?[MAXDELETEDID eid]
+8 XGROUP CREATE ke g [eid|$|0] ?[MKSTREAM] ?[ENTRIESREAD num]
+3 XGROUP SETID ke g [eid|$|0] ?[ENTRIESREAD num]
+1 XGROUP DESTROY ke g
+3 XGROUP CREATECONSUMER ke g c
+2 XGROUP DELCONSUMER ke g c
+1 XGROUP [HELP|FOO|CREATE ke g|SETID ke g $ MKSTREAM|CREATE ke g $ FOO|DESTROY ke]
+12 XREADGROUP GROUP g c ?[COUNT count] ?[NOACK] STREAMS nkgroup
+1 XREADGROUP ?[NOACK] ?[COUNT num] ?[GROUP g c] STREAMS nkgroup
+6 XACK ke g +[eid]
+4 XPENDING ke g
+5 XPENDING ke g ?[IDLE idle] emin emax count ?[c]
+1 XPENDING ke g ?[IDLE num] ?[emin] ?[emax count] ?[c c]
+7 XCLAIM ke g c idle +[eid] ?[IDLE idle|TIME past] ?[RETRYCOUNT num] ?[FORCE] ?[JUSTID] ?[LASTID eid]
+6 XAUTOCLAIM ke g c idle emin ?[COUNT count] ?[JUSTID]
+4 XINFO STREAM ke ?[FULL ?[COUNT count]]
+4 XINFO GROUPS ke
+4 XINFO CONSUMERS ke g
+1 XINFO [HELP|FOO|STREAM ke FULL FOO 1|STREAM ke FOO|STREAM ke FULL COUNT|GROUPS|CONSUMERS ke]
+"""
+
 # only the commands above, asked about: COMMAND is not part of the core types
 GETKEYS = """
 4 @GETKEYS
@@ -271,10 +309,10 @@ GETKEYS = """
 GROUPS = {
     "string": STRING, "hash": HASH, "list": LIST, "set": SET, "zset": ZSET, "generic": GENERIC,
     "keyspace": KEYSPACE, "sort": SORT, "expire": EXPIRE, "txn": TXN, "connection": CONNECTION,
-    "admin": ADMIN, "bit": BIT, "getkeys": GETKEYS,
+    "admin": ADMIN, "bit": BIT, "getkeys": GETKEYS, "stream": STREAM,
 }
 OFF_BY_DEFAULT = ("bit", "getkeys")
-DATA_GROUPS = ("string", "hash", "list", "set", "zset", "bit")
+DATA_GROUPS = ("string", "hash", "list", "set", "zset", "bit", "stream")
 
 
 def names(groups):

@@ -14,7 +14,8 @@ from resp_client import encode, encode_inline
 
 # checked by a procedure, alone, outside of pipelines (procedures.py)
 ALONE = frozenset([b"SPOP", b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER", b"RANDOMKEY", b"SCAN",
-                   b"HSCAN", b"SSCAN", b"ZSCAN", b"@RESTORE", b"@WAIT", b"@PROTO", b"@GETKEYS"])
+                   b"HSCAN", b"SSCAN", b"ZSCAN", b"@RESTORE", b"@WAIT", b"@PROTO", b"@GETKEYS",
+                   b"@XADD"])
 TIMED = frozenset([b"SET", b"SETEX", b"PSETEX", b"GETEX", b"EXPIRE", b"PEXPIRE", b"EXPIREAT",
                    b"PEXPIREAT", b"RESTORE"])
 TXN = frozenset([b"MULTI", b"EXEC", b"DISCARD", b"RESET"])
@@ -294,6 +295,8 @@ class Generator:
             args[i], args[j] = args[j], args[i]
         else:
             args[0] = rng.choice([args[0].lower(), args[0].title(), args[0].swapcase()])
+        if name == b"XADD":  # an id of the clock
+            args[2:] = [b"7-*" if arg == b"*" else arg for arg in args[2:]]
 
     def add(self, client, args):
         if is_since_7_2(args):

@@ -3,6 +3,7 @@
 Each procedure is called as procedure(pair, step) outside of MULTI, where pair.both(client, args)
 sends one command to both servers and gives both replies. It raises Difference.
 """
+import re
 import time
 import zlib
 
@@ -179,7 +180,8 @@ def dump_and_restore(pair, step):
 def content_command(kind, key):
     return {b"string": [b"GET", key], b"hash": [b"HGETALL", key], b"set": [b"SMEMBERS", key],
             b"list": [b"LRANGE", key, b"0", b"-1"],
-            b"zset": [b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"]}.get(kind)
+            b"zset": [b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
+            b"stream": [b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"]}.get(kind)
 
 
 PROBES = [b"GET", b"TYPE", b"HLEN", b"EXISTS", b"TTL", b"INCR", b"LLEN", b"PERSIST", b"SCARD",
@@ -204,6 +206,20 @@ def run_out(pair, step):
     probe = [PROBES[zlib.crc32(b" ".join(step.args)) % len(PROBES)], args[1]]
     reason = pair.comparer.compare(probe, *(replies := pair.both(step.client, probe)))
     require(reason is None, step.args + [b"and", b"then"] + probe, *replies, reason)
+
+
+def add_by_clock(pair, step):
+    """@XADD key ... *: ids of the clock are of the same form; the key is not looked at further."""
+    args = [b"XADD"] + step.args[1:]
+    a, b = pair.both(step.client, args)
+    if a[:1] == b"$" and decode(a) is not None:
+        times = [re.fullmatch(rb"(\d{13,})-\d+", decode(raw) or b"") for raw in (a, b)]
+        require(all(times), args, a, b, "no id of the clock")
+        require(abs(int(times[0][1]) - int(times[1][1])) < 600000, args, a, b, "too far apart")
+        pair.same(args, *pair.both(step.client, [b"XLEN", args[1]]))
+    else:  # an error, or an id behind one that is far off
+        pair.same(args, a, b)
+    pair.same(args, *pair.both(step.client, [b"DEL", args[1]]))
 
 
 def malformed(pair, step):
@@ -248,7 +264,7 @@ PROCEDURES = {
     b"SPOP": pop_random, b"SRANDMEMBER": draw_random, b"HRANDFIELD": draw_random,
     b"ZRANDMEMBER": draw_random, b"RANDOMKEY": random_key, b"SCAN": iterate, b"HSCAN": iterate,
     b"SSCAN": iterate, b"ZSCAN": iterate, b"@RESTORE": dump_and_restore, b"@WAIT": run_out,
-    b"@PROTO": malformed, b"SORT": sort_unsorted, b"SORT_RO": sort_unsorted,
+    b"@PROTO": malformed, b"@XADD": add_by_clock, b"SORT": sort_unsorted, b"SORT_RO": sort_unsorted,
     **dict.fromkeys(LEX | {b"ZRANGE", b"ZRANGESTORE"}, lexicographic),
 }
 
