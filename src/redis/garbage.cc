@@ -20,7 +20,7 @@ struct FlushedPage {
   std::vector<Bytes> granules;
 };
 
-constexpr ByteView flushed_tables = "mstz";  // in order; with the records of keys go the counts
+constexpr ByteView flushed_tables = "mstzc";  // in order; with the records of keys go the counts
 
 // The first entries of a part; without an end it is all of the database.
 Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot, const KeyPart& part) {
@@ -144,13 +144,14 @@ Result<std::optional<Bytes>> remove_some(CountedView& view, ByteView begin, Byte
 
 }  // namespace
 
-// The records of one life, in both tables. A part of them at a time; true if the note is gone.
+// The records of one life, in all tables. A part of them at a time; true if the note is gone.
 Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
                                             const RedisGarbage& life) {
   const std::string ns = std::to_string(life.slot);
   const KvrocksSubPrefix prefix{.ns = ns, .key = life.name, .version = life.version};
   const Bytes subs = encode(RedisSubKey{tenant.id(), {.prefix = prefix, .sub = {}}});
   const Bytes scores = redis_scores_prefix(tenant.id(), life.slot, life.name, life.version);
+  const Bytes fences = redis_fences_prefix(tenant.id(), life.slot, life.name, life.version);
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Scope scope = Scope::in(tenant.id());
   scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
@@ -167,7 +168,10 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
     Value noted;
     TRY(view.get(note_key, noted));
     if (!noted.found()) return {};  // of a life that was staged, and is one now
-    TRY_ASSIGN(resume, remove_some(view, std::max(subs, from), prefix_end(subs)));
+    TRY_ASSIGN(resume, remove_some(view, std::max(fences, from), prefix_end(fences)));
+    if (!resume) {
+      TRY_ASSIGN(resume, remove_some(view, std::max(subs, from), prefix_end(subs)));
+    }
     if (!resume) {
       TRY_ASSIGN(resume, remove_some(view, std::max(scores, from), prefix_end(scores)));
     }
@@ -182,6 +186,30 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
   if (removed_to_.size() >= under_way_max) removed_to_.clear();
   removed_to_[target] = std::move(*resume);
   return false;
+}
+
+// A bit of what was left of the fences of a collection; true if the note is gone.
+Result<bool> RedisGarbageOwner::cut_fences(Tenant& tenant, const Garbage& note,
+                                           const RedisGarbage& life) {
+  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
+  Scope scope = Scope::in(tenant.id());
+  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
+  bool is_gone = false;
+  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
+    is_gone = true;
+    Value noted;
+    TRY(view.get(note_key, noted));
+    if (!noted.found()) return {};
+    Keys keys(view, tenant.id(), server_.versions(), nobody_, {}, tenant.map().clock.unix_ms());
+    TRY_ASSIGN(const Key* const key, keys.open_in(life.slot, life.name));
+    if (key->exists() && key->version() == life.version) {
+      TRY_ASSIGN(const bool cut, keys.cut_fences(*key));
+      is_gone = !cut;
+    }
+    if (is_gone) view.forget_garbage(note.due_ms, note.target);
+    return {};
+  }));
+  return is_gone;
 }
 
 std::optional<KeyPart> RedisGarbageOwner::take_part(const Tenant& tenant, const Target& target,
@@ -305,6 +333,8 @@ Result<size_t> RedisGarbageOwner::collect(Tenant& tenant, std::span<const Garbag
       if (server_.expires_actively()) TRY(expire(tenant, notes.subspan(i, count)));
     } else if (all[i].kind == Kind::flush) {
       TRY_ASSIGN(is_gone, remove_slot(tenant, notes[i], all[i].slot));
+    } else if (all[i].kind == Kind::fences) {
+      TRY_ASSIGN(is_gone, cut_fences(tenant, notes[i], all[i]));
     } else {
       TRY_ASSIGN(is_gone, remove_life(tenant, notes[i], all[i]));
     }

@@ -30,6 +30,8 @@ namespace trellis {
 // of which Kvrocks leaves records.
 bool is_visible(const RedisMetadata& metadata, uint64_t now_ms);
 
+class Fences;
+
 class Key {
  public:
   bool exists() const { return exists_; }
@@ -41,6 +43,7 @@ class Key {
   ByteView text() const { return now_.payload; }         // of a string
   uint64_t head() const { return now_.head; }            // of a list
   uint64_t tail() const { return now_.tail; }
+  bool has_fences() const { return now_.has_fences; }
 
   // As it is stored, also if its time has come; 0: never, or there is no record.
   uint64_t stored_expire_ms() const { return stored_.found() ? was_.expire_ms : 0; }
@@ -84,6 +87,8 @@ class Key {
   // to before there; empty: not known. Pops would else pass all that was popped before, each time.
   mutable Bytes scores_begin_;
   mutable Bytes scores_end_;
+  // Of members that came and went since its fences were written: where, and how many.
+  mutable std::vector<std::pair<Bytes, int64_t>> uncounted_;
 };
 
 class Keys {
@@ -155,8 +160,18 @@ class Keys {
     ByteView end_member = {};
     bool end_is_inclusive = true;
     bool reverse = false;
+    ByteView from = {};  // a place to begin at, in the direction of the scan; empty: none
   };
   Status scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit);
+
+  // Places in the order of a collection (redis/fences.h): the subs of a set or hash, of a sorted
+  // set what scored_place gives. Where there are no fences it is walked.
+  // How many members are before a place.
+  Result<uint64_t> count_before(const Key& key, ByteView place);
+  // The place of the member with so many before it. REQUIRES: there is one.
+  Result<Bytes> nth_place(const Key& key, uint64_t index);
+  // Cuts some of the fences that were left to the collector; false: there is nothing to do.
+  Result<bool> cut_fences(const Key& key);
 
   // A new life with the same records, or those in `kept`; its size and ends stay as they are.
   // REQUIRES: it exists and is a collection; a sorted set keeps all.
@@ -182,6 +197,7 @@ class Keys {
   Status swap(uint32_t database, uint32_t other);
 
  private:
+  friend class Fences;
   struct StoredName {
     uint16_t slot;
     ByteView name;
@@ -197,6 +213,7 @@ class Keys {
     Bytes target;
     Bytes subs;    // what its records begin with
     Bytes scores;  // of a sorted set
+    Bytes fences;
     bool is_noted = false;
     bool is_written = false;  // since the last part
   };
@@ -206,18 +223,25 @@ class Keys {
   Bytes sub_key(const Key& key, ByteView sub) const;
   Bytes score_key(const Key& key, double score, ByteView member) const;
   Bytes scores_prefix(const Key& key) const;
+  Bytes fences_prefix(const Key& key) const;
+  Bytes places_prefix(const Key& key) const;  // of the records that are counted
   void put(const Key& key, ByteView stored_key, ByteView value, const Value& old);
   void remove(const Key& key, ByteView stored_key, const Value& old);
   // REQUIRES: staging_.
   void stage(const Key& key, size_t written_bytes, int64_t difference_bytes);
   Status commit_ahead();
-  // A new life of `to` as another was, whose records begin so, with those that are kept.
-  Status live_on(RedisMetadata was, const Bytes& subs, const Bytes& scores, const SubRange& kept,
-                 Key& to);
+  // A new life of `to` as another is, which may be its own, with those records that are kept.
+  Status live_on(const Key& from, const SubRange& kept, Key& to);
   // Of an interval of records that begin with `from`: they come to begin with `to`.
   Status copy_records(ByteView from, Bytes begin, const Bytes& end, const Key& key, ByteView to);
   Status scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
               FunctionRef<Visit(ByteView, ByteView)> visit);
+
+  // A scan from an end begins where the members do.
+  Status narrow(const Key& key, bool reverse, Bytes& begin, Bytes& end);
+  static void note_count(const Key& key, ByteView place, int64_t difference);
+  Status count_noted(const Key& key);
+  Status write_fences(Key& key);
 
   Status write_changed();
   void forget_opened();
@@ -250,18 +274,23 @@ class Keys {
 // Both zeros are equal to Redis: as scores they are stored as one.
 constexpr double without_sign_of_zero(double score) { return score == 0 ? 0.0 : score; }
 
+// Where a member is in the order of a sorted set.
+Bytes scored_place(double score, ByteView member);
+
 // What a note of the collector is about. A slot is its length u8 and itself in decimal.
+//   | 'c' | slot | key length u32 | key | version |  fences that are to be cut
 //   | 'e' | slot | key |                             a key that expires
 //   | 'f' | slot |                                   all that is in the slot of a flushed database
 //   | 'l' | slot | key length u32 | key | version |  the records of a life that never began
 //   | 's' | slot | key length u32 | key | version |  the records of a life that has ended
 // In the order of letters those that are collected at once come first, as the collector needs it.
+Bytes fences_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes expiry_target(uint16_t slot, ByteView name);
 Bytes flush_target(uint16_t slot);
 Bytes staged_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes life_target(uint16_t slot, ByteView name, uint64_t version);
 struct RedisGarbage {
-  enum class Kind : uint8_t { expiry, flush, staged, life } kind;
+  enum class Kind : uint8_t { fences, expiry, flush, staged, life } kind;
   uint16_t slot;
   ByteView name = {};
   uint64_t version = 0;
@@ -277,5 +306,7 @@ void append_redis_metadata_key(Bytes& out, KeyspaceId keyspace, uint16_t slot, B
 Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot);
 // What all "z" records of a life start with.
 Bytes redis_scores_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
+// What its fences start with.
+Bytes redis_fences_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
 
 }  // namespace trellis
