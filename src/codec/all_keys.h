@@ -102,6 +102,7 @@ inline constexpr std::tuple all_keys{
     KeyEntry<CatalogTopicKey>{"catalog", "topic"},
     KeyEntry<CatalogUserKey>{"catalog", "user"},
     KeyEntry<CatalogViewKey>{"catalog", "view"},
+    KeyEntry<RedisFenceKey>{"redis", "how many members are where"},
     KeyEntry<RedisMetadataKey>{"redis", "metadata of a key; a string's value"},
     KeyEntry<RedisDatabasesKey>{"redis", "which slot each database has"},
     KeyEntry<RedisSubKey>{"redis", "field, member, element or fragment"},

@@ -7,6 +7,7 @@
 //     's' namespace key version sub                   hash field, set member, list index, ...
 //     'z' namespace key version score member          sorted set by score
 //     't' namespace key version ...                   stream entries and consumer groups
+//     'c' namespace key version level place           ours: how many members are where
 //
 // The namespace holds the database's slot in decimal, which is its number until it is swapped or
 // flushed: SELECT 3 is 01 '3'. The version is new with every life of a key, so deleting a key of
@@ -144,6 +145,24 @@ struct KvrocksScoreKey {
     return record(nested(&KvrocksScoreKey::prefix),
                   field<OrderedScore>("score", &KvrocksScoreKey::score, "score"),
                   field<Remaining>("member", &KvrocksScoreKey::member, "member"));
+  }
+};
+
+// | prefix | level u8 | place bytes |: ours, a fence (redis/fences.h). The value is how many
+// members there are from the place, which is as the subs of 's' records or scores and members of
+// 'z', to before the next fence of the level: | 01 | members u64 |.
+struct RedisFence {
+  KvrocksSubPrefix prefix;
+  uint8_t level;
+  ByteView place;
+  static constexpr std::string_view kind = "redis.fence_part";
+  static constexpr std::string_view redis_kind = "redis.fence";
+  static constexpr Literal tag = literal("table", "c", "counts of members", "/Fence");
+  static constexpr auto layout() {
+    return record(
+        nested(&RedisFence::prefix),
+        field<BigEndian<1>>("level", &RedisFence::level, "1: of members, 2: of fences of level 1"),
+        field<Remaining>("place", &RedisFence::place, "where it begins in the order"));
   }
 };
 
@@ -292,6 +311,7 @@ struct RedisKey {
 using RedisMetadataKey = RedisKey<KvrocksMetadataKey>;
 using RedisSubKey = RedisKey<KvrocksSubKey>;
 using RedisScoreKey = RedisKey<KvrocksScoreKey>;
+using RedisFenceKey = RedisKey<RedisFence>;
 using RedisStreamEntryKey = RedisKey<KvrocksStreamEntryKey>;
 using RedisStreamGroupKey = RedisKey<KvrocksStreamGroupKey>;
 using RedisStreamConsumerKey = RedisKey<KvrocksStreamConsumerKey>;

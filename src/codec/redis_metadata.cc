@@ -10,7 +10,8 @@ namespace trellis {
 namespace {
 
 constexpr uint8_t wide_flag = 0x80;
-constexpr uint8_t unused_flags = 0x70;
+constexpr uint8_t fences_flag = 0x20;
+constexpr uint8_t unused_flags = 0x50;
 
 uint64_t seconds_rounded(uint64_t ms) {
   if (ms == 0) return 0;
@@ -52,10 +53,16 @@ std::string_view to_string(RedisType type) {
   return index < std::size(names) ? names[index] : "unknown";
 }
 
+bool may_have_fences(RedisType type) {
+  return type == RedisType::hash || type == RedisType::set || type == RedisType::zset ||
+         type == RedisType::sortedint;
+}
+
 void append_redis_metadata(Bytes& out, const RedisMetadata& metadata) {
   ASSERT(metadata.encoding <= 1);
   const bool wide = metadata.encoding == 1;
-  out.push_back(static_cast<char>((wide ? wide_flag : 0) | static_cast<uint8_t>(metadata.type)));
+  out.push_back(static_cast<char>((wide ? wide_flag : 0) | (metadata.has_fences ? fences_flag : 0) |
+                                  static_cast<uint8_t>(metadata.type)));
   if (wide) {
     append_be64(out, metadata.expire_ms);
   } else {
@@ -95,8 +102,13 @@ Result<RedisMetadata> decode_redis_metadata(ByteView in) {
   RedisMetadata metadata;
   metadata.type = static_cast<RedisType>(flags & 0x0f);
   metadata.encoding = (flags & wide_flag) != 0 ? 1 : 0;
+  metadata.has_fences = (flags & fences_flag) != 0;
   if (metadata.type < RedisType::string || metadata.type > RedisType::stream)
     return Error{Code::corrupt, fmt::format("offset 0: flags: unknown type {}", flags & 0x0f)};
+
+  if (metadata.has_fences && !may_have_fences(metadata.type))
+    return Error{Code::corrupt,
+                 fmt::format("offset 0: flags: fences of a {}", to_string(metadata.type))};
 
   const size_t width = metadata.encoding == 1 ? 8 : 4;
   Numbers numbers{.in = in, .offset = 1};

@@ -7,7 +7,8 @@
 //       stream    | last generated | recorded first | max deleted | first | last: ms u64, seq u64
 //                 | entries added u64 | groups u64 |             groups may be missing when read
 //
-// flags: bit 7 = encoding version 1 (64-bit fields), low nibble = type. expire is absolute, 0 is
+// flags: bit 7 = encoding version 1 (64-bit fields), bit 5 = it has fences, which is ours
+// (redis/fences.h), low nibble = type. expire is absolute, 0 is
 // never: milliseconds, in version 0 seconds. Version 1 is written, both are read.
 #pragma once
 
@@ -30,6 +31,8 @@ enum class RedisType : uint8_t {  // on disk: never renumber
 };
 
 std::string_view to_string(RedisType type);
+// Those whose members have an order of their own, in which they are counted.
+bool may_have_fences(RedisType type);
 
 struct StreamId {
   uint64_t ms = 0;
@@ -45,6 +48,7 @@ struct RedisMetadata {
 
   uint64_t version = 0;  // all but string
   uint64_t size = 0;
+  bool has_fences = false;
 
   uint64_t head = 0;  // list only
   uint64_t tail = 0;

@@ -287,11 +287,10 @@ Status reply_scan(Call& call, RedisType type, size_t parts, RecordVisitor show) 
 
 namespace {
 
-constexpr uint64_t exact_max = 2'048;
-// One pass over all of them costs less than so many times fewer seeks.
-constexpr uint64_t pass_factor = 16;
-constexpr size_t walk_max = 16;
-constexpr size_t target_bytes = 32;
+// One pass over all of them costs less than to find so many times fewer by their number.
+constexpr uint64_t pass_factor = 128;
+// What has no fences is read as a whole, up to this size.
+constexpr uint64_t whole_max = 4'096;
 constexpr size_t sample_reply_bytes_max = 256 * 1024 * 1024;
 
 // In the order of the collection, each subset as likely as any other (Knuth's algorithm S).
@@ -331,89 +330,29 @@ Status visit_draws(Call& call, const Key& key, RandomPick pick, Random& random,
   return {};
 }
 
-// Texts that look like members: what they share, then bytes of the kinds that occur in them.
-class TargetMaker {
- public:
-  explicit TargetMaker(const Ends& ends) : prefix_(ends.first.substr(0, ends.shared())) {
-    const ByteView first = ByteView(ends.first).substr(prefix_.size(), target_bytes);
-    const ByteView last = ByteView(ends.last).substr(prefix_.size(), target_bytes);
-    struct Kind {
-      uint8_t low, high;
-      int seen_low = 256, seen_high = -1;
-    };
-    std::array<Kind, 4> kinds{{{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {0, 255}}};
-    for (const char c : Bytes(first) + Bytes(last)) {
-      const auto byte = static_cast<uint8_t>(c);
-      Kind& kind = *std::find_if(kinds.begin(), kinds.end(), [&](const Kind& one) {
-        return byte >= one.low && byte <= one.high;
-      });
-      kind.seen_low = std::min<int>(kind.seen_low, byte);
-      kind.seen_high = std::max<int>(kind.seen_high, byte);
-    }
-    for (const Kind& kind : kinds)
-      for (int byte = kind.seen_low; byte <= kind.seen_high; byte++)
-        bytes_.push_back(static_cast<char>(byte));
-    const auto between = [&](char c) {
-      return ByteView(&c, 1) >= first.substr(0, 1) && ByteView(&c, 1) <= last.substr(0, 1);
-    };
-    std::copy_if(bytes_.begin(), bytes_.end(), std::back_inserter(leads_), between);
+// The record with so many before it.
+Status visit_nth(Call& call, const Key& key, uint64_t index, bool with_value, RecordVisitor visit) {
+  TRY_ASSIGN(const Bytes place, call.keys.nth_place(key, index));
+  if (key.type() == RedisType::zset) {  // the score as in the record of the member
+    visit(ByteView(place).substr(sizeof(double)), ByteView(place).substr(0, sizeof(double)));
+    return {};
   }
-
-  Bytes make(Random& random) const {
-    Bytes target = prefix_;
-    if (leads_.empty()) return target;
-    target.push_back(leads_[random.below(leads_.size())]);
-    for (size_t i = 1; i < target_bytes; i++) target.push_back(bytes_[random.below(bytes_.size())]);
-    return target;
-  }
-
- private:
-  const Bytes prefix_;
-  Bytes bytes_;
-  Bytes leads_;  // those that the first byte can be
-};
-
-// Where a pick begins. A text that is like no record that is there lies in a gap: then those that
-// begin as the one behind the gap does are looked at more closely.
-Result<Bytes> random_place(Call& call, const Key& key, Ends ends, Random& random) {
-  constexpr int levels_max = 8;
-  for (int level = 0;; level++) {
-    Bytes target = TargetMaker(ends).make(random);
-    const size_t shared = ends.shared();
-    Bytes next;
-    TRY(call.keys.scan_subs(key, {.begin = target}, [&](ByteView sub, ByteView) {
-      next = sub;
-      return Visit::stop;
-    }));
-    const bool is_like_it = shared_bytes(next, target) > shared + 1;
-    if (is_like_it || next.size() <= shared || level == levels_max) return target;
-    TRY_ASSIGN(ends, ends_of(call, key, ByteView(next).substr(0, shared + 1)));
-  }
+  Value value;
+  if (with_value) TRY(call.keys.get_sub(key, place, value));
+  visit(place, value.found() ? value.bytes() : ByteView());
+  return {};
 }
 
-Status visit_sought(Call& call, const Key& key, RandomPick pick, Random& random,
-                    RecordVisitor visit) {
-  TRY_ASSIGN(const Ends ends, ends_of(call, key, {}));
-  std::set<Bytes, std::less<>> taken;
+Status visit_numbered(Call& call, const Key& key, RandomPick pick, Random& random,
+                      RecordVisitor visit) {
+  std::set<uint64_t> taken;
   const size_t reply_begin = call.reply.mark();
-  for (; pick.count > 0; pick.count--) {
-    TRY_ASSIGN(const Bytes begin, random_place(call, key, ends, random));
-    uint64_t steps = random.below(walk_max);
-    bool found = false;
-    const auto take = [&](ByteView sub, ByteView value) {
-      if (pick.distinct && taken.contains(sub)) return Visit::go_on;
-      if (steps > 0) {
-        steps--;
-        return Visit::go_on;
-      }
-      found = true;
-      if (pick.distinct) taken.emplace(sub);
-      visit(sub, value);
-      return Visit::stop;
-    };
-    TRY(call.keys.scan_subs(key, {.begin = begin}, take));
-    if (!found) TRY(call.keys.scan_subs(key, {}, take));  // behind the last comes the first
+  while (pick.count > 0) {
+    const uint64_t index = random.below(key.size());
+    if (pick.distinct && !taken.insert(index).second) continue;
+    TRY(visit_nth(call, key, index, pick.with_values, visit));
     TRY(check_reply(call, reply_begin));
+    pick.count--;
   }
   return {};
 }
@@ -434,11 +373,11 @@ Status visit_random(Call& call, const Key& key, RandomPick pick, RecordVisitor v
   if (!key.exists()) return {};
   // Versions differ always: a seed for each call.
   Random random(call.keys.new_version());
-  const bool small = key.size() <= exact_max;
-  if (pick.distinct && (small || pick.count >= key.size() / pass_factor))
+  if (pick.distinct && pick.count >= key.size() / pass_factor)
     return visit_sample(call, key, pick.count, random, visit);
-  if (small) return visit_draws(call, key, pick, random, visit);
-  return visit_sought(call, key, pick, random, visit);
+  if (!pick.distinct && !key.has_fences() && key.size() <= whole_max)
+    return visit_draws(call, key, pick, random, visit);
+  return visit_numbered(call, key, pick, random, visit);
 }
 
 }  // namespace trellis

@@ -26,10 +26,8 @@ Status visit_records(Call& call, const Key& key, RecordVisitor visit);
 // as `parts` bulks.
 Status reply_scan(Call& call, RedisType type, size_t parts, RecordVisitor show);
 
-// Records at random: `count` of them, or if they are to be distinct all that there are, if that is
-// less. Each is as likely as any other in collections of up to 2,048 records, and wherever a good
-// part of the collection is asked for. In larger ones a pick is a seek to a random place, so that a
-// record behind a gap in the order of bytes is likelier than one in a crowd.
+// Records at random, each as likely as any other: `count` of them, or if they are to be distinct
+// all that there are, if that is less.
 struct RandomPick {
   uint64_t count = 1;
   bool distinct = true;

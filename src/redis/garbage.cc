@@ -20,8 +20,8 @@ struct FlushedPage {
   std::vector<Bytes> granules;
 };
 
-constexpr ByteView life_tables = "stz";  // in order
-constexpr ByteView flushed_tables = "mstz";  // in order; with the records of keys go the counts
+constexpr ByteView life_tables = "cstz";      // in order
+constexpr ByteView flushed_tables = "mstzc";  // in order; with the records of keys go the counts
 
 // The first entries of a part; without an end it is all of the database.
 Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot, const KeyPart& part) {
@@ -151,12 +151,12 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
                                             const RedisGarbage& life) {
   std::vector<KeyPart> parts;
   for (const char table : life_tables) {
-    const Bytes prefix =
-        redis_life_prefix(tenant.id(), table, life.slot, life.name, life.version);
+    const Bytes prefix = redis_life_prefix(tenant.id(), table, life.slot, life.name, life.version);
     const bool is_trimmed = life.kind == RedisGarbage::Kind::trimmed;
     if (!is_trimmed) parts.push_back({prefix, prefix_end(prefix)});
     if (is_trimmed && table == stream_tag.bytes[0])
-      parts.push_back({prefix, prefix + encode(StreamEntrySub{life.last.ms, life.last.seq}) + '\0'});
+      parts.push_back(
+          {prefix, prefix + encode(StreamEntrySub{life.last.ms, life.last.seq}) + '\0'});
   }
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Scope scope = Scope::in(tenant.id());
@@ -188,6 +188,30 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
   if (removed_to_.size() >= under_way_max) removed_to_.clear();
   removed_to_[target] = std::move(*resume);
   return false;
+}
+
+// A bit of what was left of the fences of a collection; true if the note is gone.
+Result<bool> RedisGarbageOwner::cut_fences(Tenant& tenant, const Garbage& note,
+                                           const RedisGarbage& life) {
+  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
+  Scope scope = Scope::in(tenant.id());
+  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
+  bool is_gone = false;
+  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
+    is_gone = true;
+    Value noted;
+    TRY(view.get(note_key, noted));
+    if (!noted.found()) return {};
+    Keys keys(view, tenant.id(), server_.versions(), nobody_, {}, tenant.map().clock.unix_ms());
+    TRY_ASSIGN(const Key* const key, keys.open_in(life.slot, life.name));
+    if (key->exists() && key->version() == life.version) {
+      TRY_ASSIGN(const bool cut, keys.cut_fences(*key));
+      is_gone = !cut;
+    }
+    if (is_gone) view.forget_garbage(note.due_ms, note.target);
+    return {};
+  }));
+  return is_gone;
 }
 
 std::optional<KeyPart> RedisGarbageOwner::take_part(const Tenant& tenant, const Target& target,
@@ -312,6 +336,8 @@ Result<size_t> RedisGarbageOwner::collect(Tenant& tenant, std::span<const Garbag
       if (server_.expires_actively()) TRY(expire(tenant, notes.subspan(i, count)));
     } else if (all[i].kind == Kind::flush) {
       TRY_ASSIGN(is_gone, remove_slot(tenant, notes[i], all[i].slot));
+    } else if (all[i].kind == Kind::fences) {
+      TRY_ASSIGN(is_gone, cut_fences(tenant, notes[i], all[i]));
     } else {
       TRY_ASSIGN(is_gone, remove_life(tenant, notes[i], all[i]));
     }

@@ -11,6 +11,7 @@
 #include "codec/counter_value.h"
 #include "codec/redis_keys.h"
 #include "codec/system_keys.h"
+#include "redis/fences.h"
 
 namespace trellis {
 namespace {
@@ -58,8 +59,7 @@ Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot) {
 Bytes redis_life_prefix(KeyspaceId keyspace, char table, uint16_t slot, ByteView name,
                         uint64_t version) {
   const std::string ns = slot_text(slot);
-  Bytes prefix =
-      encode(RedisSubKey{keyspace, {.prefix = prefix_of(ns, name, version), .sub = {}}});
+  Bytes prefix = encode(RedisSubKey{keyspace, {.prefix = prefix_of(ns, name, version), .sub = {}}});
   prefix[table_offset] = table;
   return prefix;
 }
@@ -73,7 +73,27 @@ Bytes redis_scores_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uin
   return any;
 }
 
+Bytes redis_fences_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version) {
+  const std::string ns = slot_text(slot);
+  Bytes any = encode(
+      RedisFenceKey{keyspace, {.prefix = prefix_of(ns, name, version), .level = 0, .place = {}}});
+  any.pop_back();  // the level
+  return any;
+}
+
+Bytes scored_place(double score, ByteView member) {
+  Bytes place;
+  OrderedScore::append(place, without_sign_of_zero(score));
+  return place += member;
+}
+
 // --- notes ---
+
+Bytes fences_target(uint16_t slot, ByteView name, uint64_t version) {
+  Bytes target = life_target(slot, name, version);
+  target[0] = 'c';
+  return target;
+}
 
 Bytes expiry_target(uint16_t slot, ByteView name) {
   const std::string ns = slot_text(slot);
@@ -126,12 +146,17 @@ std::optional<RedisGarbage> decode_redis_garbage(ByteView target) {
     last = {load_be(id, 8), load_be(id + 8, 8)};
     target.remove_suffix(id_bytes);
   }
-  if (!is_trimmed && !target.starts_with('s') && !target.starts_with('l')) return std::nullopt;
+  if (!is_trimmed && !target.starts_with('s') && !target.starts_with('l') &&
+      !target.starts_with('c'))
+    return std::nullopt;
   const auto life = decode<KvrocksSubPrefix>(target.substr(1));
   if (!life) return std::nullopt;
   const auto slot = parse_slot(life->ns);
   if (!slot) return std::nullopt;
-  const Kind kind = is_trimmed ? Kind::trimmed : target[0] == 's' ? Kind::life : Kind::staged;
+  const Kind kind = is_trimmed         ? Kind::trimmed
+                    : target[0] == 's' ? Kind::life
+                    : target[0] == 'l' ? Kind::staged
+                                       : Kind::fences;
   return RedisGarbage{kind, *slot, life->key, life->version, last};
 }
 
@@ -146,6 +171,7 @@ bool is_visible(const RedisMetadata& metadata, uint64_t now_ms) {
 void Key::touch() { changed_ = is_told_ = true; }
 
 void Key::end_life() {
+  uncounted_.clear();
   if (exists_ && now_.type != RedisType::string) ended_.push_back({now_.version, now_.size});
   now_ = {};
   exists_ = false;
@@ -211,8 +237,10 @@ void Key::set_stream_quietly(const RedisMetadata::Stream& stream) {
 void Key::remove() {
   if (!exists_) return;
   touch();
-  // One that was emptied record by record has nothing left to collect; a stream may have groups.
-  if (now_.type != RedisType::string && now_.type != RedisType::stream && now_.size == 0) {
+  // One that was emptied record by record has nothing left to collect, but for fences; a stream may
+  // have groups.
+  if (now_.type != RedisType::string && now_.type != RedisType::stream && now_.size == 0 &&
+      !now_.has_fences) {
     now_ = {};
     exists_ = false;
     return;
@@ -357,10 +385,12 @@ void Keys::remove(const Key& key, ByteView stored_key, const Value& old) {
 
 void Keys::put_sub(const Key& key, ByteView sub, ByteView value, const Value& old) {
   put(key, sub_key(key, sub), value, old);
+  if (key.now_.type != RedisType::zset && !old.found()) note_count(key, sub, 1);
 }
 
 void Keys::remove_sub(const Key& key, ByteView sub, const Value& old) {
   remove(key, sub_key(key, sub), old);
+  if (key.now_.type != RedisType::zset && old.found()) note_count(key, sub, -1);
 }
 
 void Keys::leave_trimmed(const Key& key, StreamId last) {
@@ -374,16 +404,19 @@ void Keys::put_score(const Key& key, double score, ByteView member) {
   if (!key.scores_end_.empty() && stored_key >= key.scores_end_)
     key.scores_end_ = stored_key + '\0';
   put(key, stored_key, {}, Value());
+  if (key.now_.has_fences) note_count(key, scored_place(score, member), 1);
 }
 
 void Keys::remove_score(const Key& key, double score, ByteView member) {
   Value old;
   old.set_borrowed({});
   remove(key, score_key(key, score, member), old);
+  if (key.now_.has_fences) note_count(key, scored_place(score, member), -1);
 }
 
 Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
                   FunctionRef<Visit(ByteView, ByteView)> visit) {
+  if (begin >= end) return {};
   bool stopped = false;
   const auto pass_on = [&](ByteView key, ByteView value) {
     const Visit next = visit(key.substr(prefix.size()), value);
@@ -400,8 +433,10 @@ Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
 
 Status Keys::scan_subs(const Key& key, const SubRange& range, SubVisitor visit) {
   const Bytes prefix = sub_key(key, {});
+  Bytes begin = prefix + Bytes(range.begin);
   Bytes end = range.end.empty() ? prefix_end(prefix) : prefix + Bytes(range.end);
-  return scan(prefix, prefix + Bytes(range.begin), std::move(end), range.reverse, visit);
+  if (key.now_.type != RedisType::zset) TRY(narrow(key, range.reverse, begin, end));
+  return scan(prefix, std::move(begin), std::move(end), range.reverse, visit);
 }
 
 Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit) {
@@ -410,11 +445,21 @@ Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor v
   Bytes begin = score_key(key, range.begin_score, range.begin_member);
   Bytes end = score_key(key, range.end_score, range.end_member);
   if (range.end_is_inclusive) end = prefix_end(end.substr(0, prefix.size() + sizeof(double)));
-  const bool from_lowest = range.begin_score == -infinity && range.begin_member.empty();
-  const bool from_highest = range.end_score == infinity && range.end_is_inclusive;
+  const bool from_lowest =
+      range.begin_score == -infinity && range.begin_member.empty() && range.from.empty();
+  const bool from_highest =
+      range.end_score == infinity && range.end_is_inclusive && range.from.empty();
   // Whole: then a leaf says that there is nothing before or behind it (map/scan_leaves.h).
   if (from_lowest) begin = prefix;
   if (from_highest) end = prefix_end(prefix);
+  if ((range.reverse ? key.scores_end_ : key.scores_begin_).empty())
+    TRY(narrow(key, range.reverse, begin, end));
+  if (!range.from.empty()) {
+    if (range.reverse)
+      end = std::min(end, successor(prefix + Bytes(range.from)));
+    else
+      begin = std::max(begin, prefix + Bytes(range.from));
+  }
   if (begin < key.scores_begin_) begin = key.scores_begin_;
   if (!key.scores_end_.empty() && key.scores_end_ < end) end = key.scores_end_;
   if (begin >= end) return {};
@@ -436,6 +481,93 @@ Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor v
   return bad;
 }
 
+// --- fences ---
+
+Bytes Keys::fences_prefix(const Key& key) const {
+  return redis_fences_prefix(keyspace_, key.slot_, key.name_, key.now_.version);
+}
+
+Bytes Keys::places_prefix(const Key& key) const {
+  return key.now_.type == RedisType::zset ? scores_prefix(key) : sub_key(key, {});
+}
+
+void Keys::note_count(const Key& key, ByteView place, int64_t difference) {
+  if (key.now_.has_fences) key.uncounted_.emplace_back(place, difference);
+}
+
+Status Keys::count_noted(const Key& key) {
+  if (key.uncounted_.empty()) return {};
+  return Fences(*this, key).count(std::exchange(key.uncounted_, {}));
+}
+
+Status Keys::narrow(const Key& key, bool reverse, Bytes& begin, Bytes& end) {
+  if (!key.now_.has_fences) return {};
+  const Bytes prefix = places_prefix(key);
+  if (reverse ? end != prefix_end(prefix) : begin != prefix) return {};
+  TRY(count_noted(key));
+  if (!reverse) {
+    TRY_ASSIGN(const Bytes place, Fences(*this, key).begin());
+    begin += place;
+    return {};
+  }
+  TRY_ASSIGN(const std::optional<Bytes> place, Fences(*this, key).end());
+  if (place) end = prefix + *place;
+  return {};
+}
+
+Result<uint64_t> Keys::count_before(const Key& key, ByteView place) {
+  TRY(count_noted(key));
+  if (key.now_.has_fences) return Fences(*this, key).before(place);
+  const Bytes prefix = places_prefix(key);
+  uint64_t members = 0;
+  TRY(scan(prefix, prefix, prefix + Bytes(place), false, [&](ByteView, ByteView) {
+    members++;
+    return Visit::go_on;
+  }));
+  return members;
+}
+
+Result<Bytes> Keys::nth_place(const Key& key, uint64_t index) {
+  TRY(count_noted(key));
+  if (key.now_.has_fences) return Fences(*this, key).nth(index);
+  const Bytes prefix = places_prefix(key);
+  const bool reverse = index > key.size() / 2;
+  uint64_t left = reverse ? key.size() - 1 - index : index;
+  std::optional<Bytes> found;
+  TRY(scan(prefix, prefix, prefix_end(prefix), reverse, [&](ByteView place, ByteView) {
+    if (left-- > 0) return Visit::go_on;
+    found = place;
+    return Visit::stop;
+  }));
+  if (!found) return Error{Code::corrupt, "a collection has fewer members than it says"};
+  return std::move(*found);
+}
+
+Result<bool> Keys::cut_fences(const Key& key) {
+  if (!key.exists() || !key.now_.has_fences) return false;
+  return Fences(*this, key).cut_some();
+}
+
+// Once for all that a transaction did to the collection.
+Status Keys::write_fences(Key& key) {
+  constexpr uint64_t made_at_once_max = 4'096;
+  if (!key.exists_ || !may_have_fences(key.now_.type)) return {};
+  Fences fences(*this, key);
+  if (key.now_.has_fences) {
+    if (key.now_.size > Fences::size_gone) return count_noted(key);
+    key.uncounted_.clear();
+    key.now_.has_fences = false;
+    return fences.remove_all();
+  }
+  if (key.now_.size < Fences::size_made) return {};
+  const bool is_made_at_once = key.is_new_life_ || key.was_.size <= made_at_once_max;
+  key.now_.has_fences = true;
+  if (!is_made_at_once)
+    view_.leave_garbage(now_ms_, fences_target(key.slot_, key.name_, key.now_.version), 0,
+                        CountedView::When::at_once);
+  return fences.make(key.now_.size, is_made_at_once);
+}
+
 // --- new lives ---
 
 uint64_t Keys::new_version() {
@@ -455,6 +587,7 @@ void Keys::stage(const Key& key, size_t written_bytes, int64_t difference_bytes)
     life.target = staged_target(key.slot_, key.name_, key.now_.version);
     life.subs = sub_key(key, {});
     life.scores = scores_prefix(key);
+    life.fences = fences_prefix(key);
   }
   life.is_written = true;
   difference_bytes_ += difference_bytes;
@@ -474,7 +607,7 @@ Status Keys::commit_ahead() {
   notes.reserve(lives_.size());
   for (auto& [version, life] : lives_) {
     if (!std::exchange(life.is_written, false)) continue;
-    prefixes.insert(prefixes.end(), {life.subs, life.scores});
+    prefixes.insert(prefixes.end(), {life.subs, life.scores, life.fences});
     if (std::exchange(life.is_noted, true)) continue;
     const int64_t before = view_.difference().bytes;
     view_.leave_garbage(due_ms, life.target, staged_part_bytes, CountedView::When::at_once);
@@ -515,8 +648,12 @@ Status Keys::copy_records(ByteView from, Bytes begin, const Bytes& end, const Ke
   }
 }
 
-Status Keys::live_on(RedisMetadata was, const Bytes& subs, const Bytes& scores,
-                     const SubRange& kept, Key& to) {
+Status Keys::live_on(const Key& from, const SubRange& kept, Key& to) {
+  TRY(count_noted(from));
+  RedisMetadata was = from.now_;
+  const Bytes subs = sub_key(from, {});
+  const Bytes scores = scores_prefix(from);
+  const Bytes fences = fences_prefix(from);
   to.create(was.type, new_version());
   was.version = to.now_.version;
   to.now_ = was;
@@ -527,13 +664,13 @@ Status Keys::live_on(RedisMetadata was, const Bytes& subs, const Bytes& scores,
     begin = was.size == 0 ? Bytes(stream_delimiter.bytes)
                           : encode(StreamEntrySub{was.stream.first.ms, was.stream.first.seq});
   TRY(copy_records(subs, subs + begin, end, to, sub_key(to, {})));
-  if (was.type != RedisType::zset) return {};
-  return copy_records(scores, scores, prefix_end(scores), to, scores_prefix(to));
+  if (was.type == RedisType::zset)
+    TRY(copy_records(scores, scores, prefix_end(scores), to, scores_prefix(to)));
+  if (was.has_fences) TRY(copy_records(fences, fences, prefix_end(fences), to, fences_prefix(to)));
+  return {};
 }
 
-Status Keys::renew(Key& key, const SubRange& kept) {
-  return live_on(key.now_, sub_key(key, {}), scores_prefix(key), kept, key);
-}
+Status Keys::renew(Key& key, const SubRange& kept) { return live_on(key, kept, key); }
 
 Status Keys::copy(const Key& from, Key& to) {
   if (from.type() == RedisType::string) {
@@ -541,7 +678,7 @@ Status Keys::copy(const Key& from, Key& to) {
     to.set_expire(from.expire_ms());
     return {};
   }
-  return live_on(from.now_, sub_key(from, {}), scores_prefix(from), {}, to);
+  return live_on(from, {}, to);
 }
 
 // --- the end of a transaction ---
@@ -564,6 +701,7 @@ Status Keys::write(Key& key) {
     if (was_there) view_.remove(key.stored_key_, key.stored_);
     return {};
   }
+  TRY(write_fences(key));
   encoded_.clear();
   append_redis_metadata(encoded_, key.now_);
   view_.put(key.stored_key_, encoded_, key.stored_);
@@ -638,7 +776,7 @@ Status Keys::touch_all(uint32_t database, uint16_t next_slot) {
 }
 
 Result<bool> Keys::is_empty(uint16_t slot) {
-  for (const char table : {'m', 's', 'z', 't'}) {
+  for (const char table : {'m', 's', 'z', 't', 'c'}) {
     const Bytes prefix = redis_slot_prefix(keyspace_, table, slot);
     TRY_ASSIGN(const ScanPage page,
                view_.scan({.begin = prefix, .end = prefix_end(prefix), .entries_max = 1},

@@ -30,6 +30,8 @@ namespace trellis {
 // of which Kvrocks leaves records.
 bool is_visible(const RedisMetadata& metadata, uint64_t now_ms);
 
+class Fences;
+
 class Key {
  public:
   bool exists() const { return exists_; }
@@ -42,6 +44,7 @@ class Key {
   uint64_t head() const { return now_.head; }            // of a list
   uint64_t tail() const { return now_.tail; }
   const RedisMetadata::Stream& stream() const { return now_.stream; }
+  bool has_fences() const { return now_.has_fences; }
 
   // As it is stored, also if its time has come; 0: never, or there is no record.
   uint64_t stored_expire_ms() const { return stored_.found() ? was_.expire_ms : 0; }
@@ -90,6 +93,8 @@ class Key {
   // to before there; empty: not known. Pops would else pass all that was popped before, each time.
   mutable Bytes scores_begin_;
   mutable Bytes scores_end_;
+  // Of members that came and went since its fences were written: where, and how many.
+  mutable std::vector<std::pair<Bytes, int64_t>> uncounted_;
 };
 
 class Keys {
@@ -161,12 +166,21 @@ class Keys {
     ByteView end_member = {};
     bool end_is_inclusive = true;
     bool reverse = false;
+    ByteView from = {};  // a place to begin at, in the direction of the scan; empty: none
   };
   Status scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit);
 
   // Entries of a stream up to that id, which it has forgotten: the collector removes them.
   // REQUIRES: the id is larger with every call in a life.
   void leave_trimmed(const Key& key, StreamId last);
+  // Places in the order of a collection (redis/fences.h): the subs of a set or hash, of a sorted
+  // set what scored_place gives. Where there are no fences it is walked.
+  // How many members are before a place.
+  Result<uint64_t> count_before(const Key& key, ByteView place);
+  // The place of the member with so many before it. REQUIRES: there is one.
+  Result<Bytes> nth_place(const Key& key, uint64_t index);
+  // Cuts some of the fences that were left to the collector; false: there is nothing to do.
+  Result<bool> cut_fences(const Key& key);
 
   // A new life with the same records, or those in `kept`; its size and ends stay as they are.
   // REQUIRES: it exists and is a collection; a sorted set keeps all.
@@ -192,6 +206,7 @@ class Keys {
   Status swap(uint32_t database, uint32_t other);
 
  private:
+  friend class Fences;
   struct StoredName {
     uint16_t slot;
     ByteView name;
@@ -207,6 +222,7 @@ class Keys {
     Bytes target;
     Bytes subs;    // what its records begin with
     Bytes scores;  // of a sorted set
+    Bytes fences;
     bool is_noted = false;
     bool is_written = false;  // since the last part
   };
@@ -216,18 +232,25 @@ class Keys {
   Bytes sub_key(const Key& key, ByteView sub) const;
   Bytes score_key(const Key& key, double score, ByteView member) const;
   Bytes scores_prefix(const Key& key) const;
+  Bytes fences_prefix(const Key& key) const;
+  Bytes places_prefix(const Key& key) const;  // of the records that are counted
   void put(const Key& key, ByteView stored_key, ByteView value, const Value& old);
   void remove(const Key& key, ByteView stored_key, const Value& old);
   // REQUIRES: staging_.
   void stage(const Key& key, size_t written_bytes, int64_t difference_bytes);
   Status commit_ahead();
-  // A new life of `to` as another was, whose records begin so, with those that are kept.
-  Status live_on(RedisMetadata was, const Bytes& subs, const Bytes& scores, const SubRange& kept,
-                 Key& to);
+  // A new life of `to` as another is, which may be its own, with those records that are kept.
+  Status live_on(const Key& from, const SubRange& kept, Key& to);
   // Of an interval of records that begin with `from`: they come to begin with `to`.
   Status copy_records(ByteView from, Bytes begin, const Bytes& end, const Key& key, ByteView to);
   Status scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
               FunctionRef<Visit(ByteView, ByteView)> visit);
+
+  // A scan from an end begins where the members do.
+  Status narrow(const Key& key, bool reverse, Bytes& begin, Bytes& end);
+  static void note_count(const Key& key, ByteView place, int64_t difference);
+  Status count_noted(const Key& key);
+  Status write_fences(Key& key);
 
   Status write_changed();
   void forget_opened();
@@ -260,20 +283,25 @@ class Keys {
 // Both zeros are equal to Redis: as scores they are stored as one.
 constexpr double without_sign_of_zero(double score) { return score == 0 ? 0.0 : score; }
 
+// Where a member is in the order of a sorted set.
+Bytes scored_place(double score, ByteView member);
+
 // What a note of the collector is about. A slot is its length u8 and itself in decimal.
+//   | 'c' | slot | key length u32 | key | version |  fences that are to be cut
 //   | 'e' | slot | key |                             a key that expires
 //   | 'f' | slot |                                   all that is in the slot of a flushed database
 //   | 'l' | slot | key length u32 | key | version |  the records of a life that never began
 //   | 's' | slot | key length u32 | key | version |  the records of a life that has ended
 //   | 't' | as 's' | ms u64 | seq u64 |              entries of a stream up to that id
 // In the order of letters those that are collected at once come first, as the collector needs it.
+Bytes fences_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes expiry_target(uint16_t slot, ByteView name);
 Bytes flush_target(uint16_t slot);
 Bytes staged_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes life_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes trimmed_target(uint16_t slot, ByteView name, uint64_t version, StreamId last);
 struct RedisGarbage {
-  enum class Kind : uint8_t { expiry, flush, staged, life, trimmed } kind;
+  enum class Kind : uint8_t { fences, expiry, flush, staged, life, trimmed } kind;
   uint16_t slot;
   ByteView name = {};
   uint64_t version = 0;
@@ -293,5 +321,7 @@ Bytes redis_life_prefix(KeyspaceId keyspace, char table, uint16_t slot, ByteView
                         uint64_t version);
 // What all "z" records of a life start with.
 Bytes redis_scores_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
+// What its fences start with.
+Bytes redis_fences_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
 
 }  // namespace trellis

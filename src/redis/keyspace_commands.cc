@@ -218,43 +218,102 @@ Status scan_keys(AloneCall& call) {
   return {};
 }
 
-// Goes down where names differ, each time to a byte chosen by chance, and takes one of a few
-// hundred from there: where names are alike in form, about as likely as any other.
-Status random_key(AloneCall& call) {
+// --- RANDOMKEY ---
+
+namespace {
+
+constexpr int tries_max = 100;
+
+void forget_hidden(Names::Page& page) {
+  std::erase_if(page.keys, [](const Found& found) { return !found.type; });
+}
+
+// Goes on with the walk by which pieces are found.
+Status walk(Names& names, NamePieces& pieces, size_t piece_names) {
+  constexpr size_t walked_keys = 8'192;
+  const std::optional<Bytes> from = pieces.walked_to();
+  if (!from) return {};
+  TRY_ASSIGN(const Names::Page page, names.page(*from, std::nullopt, walked_keys));
+  std::vector<Bytes> borders;
+  for (size_t i = from->empty() ? piece_names : 0; i < page.keys.size(); i += piece_names)
+    borders.push_back(page.keys[i].name);
+  std::optional<Bytes> end;
+  if (page.more) end = successor(page.keys.back().name);
+  pieces.walked(*from, std::move(borders), std::move(end));
+  return {};
+}
+
+// A name of some piece; absent: it was not to be, or there is none.
+Result<std::optional<Bytes>> try_piece(Names& names, NamePieces& pieces, size_t names_max,
+                                       Random& random) {
+  const NamePieces::Piece piece = pieces.pick(random);
+  TRY_ASSIGN(Names::Page page, names.page(piece.begin, piece.end, names_max + 1));
+  const size_t found = page.keys.size();
+  if (found > names_max) {
+    pieces.cut(page.keys[found / 2].name);
+    return std::nullopt;
+  }
+  if (found < names_max / 4) pieces.join_next(piece);
+  forget_hidden(page);
+  const bool is_only_one = piece.begin.empty() && !piece.end;
+  const bool is_taken =
+      is_only_one ? !page.keys.empty() : random.below(names_max) < page.keys.size();
+  if (!is_taken) return std::nullopt;
+  return std::move(page.keys[random.below(page.keys.size())].name);
+}
+
+// As long as the pieces are not known: goes down where names differ, each time to a byte chosen by
+// chance, and takes one of a few hundred from there. Where names are alike in form, one is about as
+// likely as any other.
+Result<std::optional<Bytes>> go_down(Names& names, Random& random) {
   constexpr size_t page_keys = 512;
   constexpr int depth_max = 8;
+  Bytes front;
+  for (int depth = 0; depth < depth_max; depth++) {
+    TRY_ASSIGN(const std::optional<Bytes> first, names.first(front));
+    TRY_ASSIGN(const std::optional<Bytes> last, names.last(front));
+    if (!first || !last || *first >= *last) break;
+    front = first->substr(0, shared_bytes(*first, *last));
+    const auto low = static_cast<unsigned char>((*first + '\0')[front.size()]);
+    const auto high = static_cast<unsigned char>((*last)[front.size()]);
+    front.push_back(static_cast<char>(low + random.below(high - low + 1U)));
+    TRY_ASSIGN(const std::optional<Bytes> near, names.first(front));
+    if (near) front = near->substr(0, front.size());
+  }
+  const Bytes end = prefix_end(front);
+  TRY_ASSIGN(Names::Page page,
+             names.page(front, end.empty() ? std::nullopt : std::optional(end), page_keys));
+  forget_hidden(page);
+  if (page.keys.empty()) return std::nullopt;
+  return std::move(page.keys[random.below(page.keys.size())].name);
+}
+
+}  // namespace
+
+Status random_key(AloneCall& call) {
   TRY(call.admit_read());
   static std::atomic<uint64_t> calls{0};
   Random random(call.server.map().clock.monotonic_us() + calls++);
   TRY_ASSIGN(const DatabaseSlots slots, call.slots());
+  TRY_ASSIGN(const int64_t keys, call.count_keys(slots, call.session.database));
+  const size_t names_max = NamePieces::names_max(static_cast<uint64_t>(std::max<int64_t>(keys, 0)));
   Names names(call, slots);
-  TRY_ASSIGN(Names::Page page, names.page({}, std::nullopt, page_keys));
-  const auto forget_hidden = [&] {
-    std::erase_if(page.keys, [](const Found& found) { return !found.type; });
-  };
-  forget_hidden();
-  for (int attempt = 0; page.more && attempt < 100; attempt++) {
-    Bytes front;
-    for (int depth = 0; depth < depth_max; depth++) {
-      TRY_ASSIGN(const std::optional<Bytes> first, names.first(front));
-      TRY_ASSIGN(const std::optional<Bytes> last, names.last(front));
-      if (!first || !last || *first >= *last) break;
-      front = first->substr(0, shared_bytes(*first, *last));
-      const auto low = static_cast<unsigned char>((*first + '\0')[front.size()]);
-      const auto high = static_cast<unsigned char>((*last)[front.size()]);
-      front.push_back(static_cast<char>(low + random.below(high - low + 1U)));
-      TRY_ASSIGN(const std::optional<Bytes> near, names.first(front));
-      if (near) front = near->substr(0, front.size());
+  const auto pieces = call.server.name_pieces().of(call.session.tenant->id().value,
+                                                   slots.of(call.session.database));
+  TRY(walk(names, *pieces, names_max / 4 * 3));
+  std::optional<Bytes> name;
+  if (keys > 0 && !pieces->walked_to())
+    for (int i = 0; i < tries_max && !name; i++) {
+      TRY_ASSIGN(name, try_piece(names, *pieces, names_max, random));
     }
-    const Bytes end = prefix_end(front);
-    TRY_ASSIGN(page, names.page(front, end.empty() ? std::nullopt : std::optional(end), page_keys));
-    forget_hidden();
-    page.more = page.keys.empty();
+  // Also if almost all names are gone.
+  for (int i = 0; keys > 0 && i < tries_max && !name; i++) {
+    TRY_ASSIGN(name, go_down(names, random));
   }
-  if (page.keys.empty())
-    call.reply.null();
+  if (name)
+    call.reply.bulk(*name);
   else
-    call.reply.bulk(page.keys[random.below(page.keys.size())].name);
+    call.reply.null();
   return {};
 }
 

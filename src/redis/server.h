@@ -9,6 +9,7 @@
 
 #include "redis/clients.h"
 #include "redis/config.h"
+#include "redis/name_pieces.h"
 #include "redis/session.h"
 #include "redis/usage.h"
 #include "redis/versions.h"
@@ -76,6 +77,7 @@ class RedisServer {
   WatchTable& watches() { return watches_; }
   RedisConfig& config() { return config_; }
   Clients& clients() { return clients_; }
+  NamePiecesTable& name_pieces() { return name_pieces_; }
   std::shared_ptr<Usage> usage(KeyspaceId keyspace) { return of_keyspace(keyspace).usage; }
   // Whether keys go by themselves when their time has come; for clients they are gone anyway.
   bool expires_actively() const { return expires_actively_; }
@@ -97,6 +99,7 @@ class RedisServer {
   WatchTable watches_;
   RedisConfig config_;
   Clients clients_;
+  NamePiecesTable name_pieces_;
   std::mutex keyspaces_mutex_;
   std::unordered_map<KeyspaceId, OfKeyspace> of_keyspaces_;
   const uint64_t started_ms_ = map().clock.unix_ms();

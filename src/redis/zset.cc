@@ -148,50 +148,49 @@ Result<ZsetRange> parse_range(const Call& call, ZsetRange::By by, size_t min_at,
 
 namespace {
 
-// From whichever end is nearer.
+// To skip so few costs less than to find where they end.
+constexpr int64_t skipped_few = 64;
+
 Status scan_by_index(Keys& keys, const Key& key, const ZsetRange& range, Keys::ScoreVisitor visit) {
   const auto size = static_cast<int64_t>(key.size());
   const int64_t first = std::max<int64_t>(range.first < 0 ? size + range.first : range.first, 0);
   const int64_t last = std::min(range.last < 0 ? size + range.last : range.last, size - 1);
   if (first > last) return {};
-  const bool turned = size - 1 - last < first;
-  int64_t skipped = turned ? size - 1 - last : first;
+  int64_t skipped = first;
   int64_t left = last - first + 1;
-  std::vector<ScoredMember> collected;  // if turned
   Keys::ScoreRange all = everything;
-  all.reverse = range.reverse != turned;
-  const auto one = [&](double score, ByteView member) {
-    if (skipped > 0) {
-      skipped--;
-      return Visit::go_on;
-    }
-    left--;
-    Visit next = Visit::go_on;
-    if (turned)
-      collected.push_back({Bytes(member), score});
-    else
-      next = visit(score, member);
-    return left == 0 ? Visit::stop : next;
-  };
-  TRY(keys.scan_scores(key, all, one));
-  for (size_t i = collected.size(); i-- > 0;)
-    if (visit(collected[i].score, collected[i].member) == Visit::stop) break;
-  return {};
+  all.reverse = range.reverse;
+  Bytes from;
+  if (first > skipped_few) {
+    const int64_t index = range.reverse ? size - 1 - first : first;
+    TRY_ASSIGN(from, keys.nth_place(key, static_cast<uint64_t>(index)));
+    all.from = from;
+    skipped = 0;
+  }
+  return keys.scan_scores(key, all, [&](double score, ByteView member) {
+    if (skipped-- > 0) return Visit::go_on;
+    const Visit next = visit(score, member);
+    return --left == 0 ? Visit::stop : next;
+  });
 }
 
-Status scan_by_score(Keys& keys, const Key& key, const ZsetRange& range, Keys::ScoreVisitor visit) {
-  const ScoreBound& min = range.score_min;
-  const ScoreBound& max = range.score_max;
-  const bool nothing = min.score > max.score || (min.exclusive && min.score == highest_score) ||
-                       (min.score == max.score && (min.exclusive || max.exclusive));
-  if (nothing) return {};
-  return keys.scan_scores(
-      key,
-      {.begin_score = min.exclusive ? std::nextafter(min.score, highest_score) : min.score,
-       .end_score = max.score,
-       .end_is_inclusive = !max.exclusive,
-       .reverse = range.reverse},
-      visit);
+// What a range by score or by member is in the order.
+struct Part {
+  enum class Holds : uint8_t { nothing, all_of_it, also_others } holds = Holds::all_of_it;
+  Keys::ScoreRange range = everything;
+  Bytes begin_member = {};  // what `range` points to
+  Bytes end_member = {};
+};
+
+void set_scores(Part& part, const ScoreBound& min, const ScoreBound& max) {
+  if (min.score > max.score || (min.exclusive && min.score == highest_score) ||
+      (min.score == max.score && (min.exclusive || max.exclusive))) {
+    part.holds = Part::Holds::nothing;
+    return;
+  }
+  part.range.begin_score = min.exclusive ? std::nextafter(min.score, highest_score) : min.score;
+  part.range.end_score = max.score;
+  part.range.end_is_inclusive = !max.exclusive;
 }
 
 Result<ScoredMember> edge_of(Keys& keys, const Key& key, bool reverse) {
@@ -206,29 +205,46 @@ Result<ScoredMember> edge_of(Keys& keys, const Key& key, bool reverse) {
   return edge;
 }
 
-Status scan_by_lex(Keys& keys, const Key& key, const ZsetRange& range, Keys::ScoreVisitor visit) {
-  const LexBound& min = range.lex_min;
-  const LexBound& max = range.lex_max;
+Status set_members(Keys& keys, const Key& key, Part& part, const LexBound& min,
+                   const LexBound& max) {
+  part.holds = Part::Holds::nothing;
   if (is_empty(min, max)) return {};
   TRY_ASSIGN(const ScoredMember lowest, edge_of(keys, key, false));
   TRY_ASSIGN(const ScoredMember highest, edge_of(keys, key, true));
   if (!is_within(max, lowest.member) || !reaches(min, highest.member)) return {};
-  Keys::ScoreRange part = everything;
-  part.reverse = range.reverse;
-  const Bytes behind = Bytes(max.member) + '\0';
-  if (lowest.score == highest.score) {  // as they should be: then the range is one of the order
-    part.begin_score = part.end_score = lowest.score;
-    part.begin_member = min.member;
-    part.end_is_inclusive = max.kind != LexBound::Kind::member;
-    if (!part.end_is_inclusive) part.end_member = behind;
-  }
-  bool begun = false;
-  return keys.scan_scores(key, part, [&](double score, ByteView member) {
-    begun = begun || (range.reverse ? is_within(max, member) : reaches(min, member));
-    if (!begun) return Visit::go_on;
-    if (!(range.reverse ? reaches(min, member) : is_within(max, member))) return Visit::stop;
-    return visit(score, member);
-  });
+  part.holds = Part::Holds::also_others;
+  if (lowest.score != highest.score) return {};
+  // As they should be: then the range is one of the order.
+  part.holds = Part::Holds::all_of_it;
+  part.range.begin_score = part.range.end_score = lowest.score;
+  part.begin_member = min.exclusive ? successor(min.member) : Bytes(min.member);
+  part.range.begin_member = part.begin_member;
+  if (max.kind != LexBound::Kind::member) return {};
+  part.range.end_is_inclusive = false;
+  part.end_member = max.exclusive ? Bytes(max.member) : successor(max.member);
+  part.range.end_member = part.end_member;
+  return {};
+}
+
+Status set_part(Keys& keys, const Key& key, const ZsetRange& range, Part& part) {
+  part.range.reverse = range.reverse;
+  if (range.by == ZsetRange::By::lex)
+    return set_members(keys, key, part, range.lex_min, range.lex_max);
+  set_scores(part, range.score_min, range.score_max);
+  return {};
+}
+
+struct Indices {
+  uint64_t begin;
+  uint64_t end;
+};
+Result<Indices> indices_of(Keys& keys, const Key& key, const Keys::ScoreRange& range) {
+  const Bytes begin = scored_place(range.begin_score, range.begin_member);
+  const Bytes end = range.end_is_inclusive ? prefix_end(scored_place(range.end_score, {}))
+                                           : scored_place(range.end_score, range.end_member);
+  TRY_ASSIGN(const uint64_t before, keys.count_before(key, begin));
+  TRY_ASSIGN(const uint64_t before_end, keys.count_before(key, end));
+  return Indices{before, std::max(before, before_end)};
 }
 
 }  // namespace
@@ -236,18 +252,34 @@ Status scan_by_lex(Keys& keys, const Key& key, const ZsetRange& range, Keys::Sco
 Status scan_range(Keys& keys, const Key& key, const ZsetRange& range, Keys::ScoreVisitor visit) {
   if (!key.exists() || range.offset < 0 || range.count == 0) return {};
   if (range.by == ZsetRange::By::index) return scan_by_index(keys, key, range, visit);
+  Part part;
+  TRY(set_part(keys, key, range, part));
+  if (part.holds == Part::Holds::nothing) return {};
+  const bool is_exact = part.holds == Part::Holds::all_of_it;
   int64_t skipped = range.offset;
   int64_t left = range.count;
-  const auto limited = [&](double score, ByteView member) {
-    if (skipped > 0) {
-      skipped--;
-      return Visit::go_on;
-    }
+  Bytes from;
+  if (is_exact && skipped > skipped_few && key.has_fences()) {
+    TRY_ASSIGN(const Indices indices, indices_of(keys, key, part.range));
+    const auto offset = static_cast<uint64_t>(skipped);
+    if (offset >= indices.end - indices.begin) return {};
+    TRY_ASSIGN(from, keys.nth_place(
+                         key, range.reverse ? indices.end - 1 - offset : indices.begin + offset));
+    part.range.from = from;
+    skipped = 0;
+  }
+  bool begun = is_exact;
+  return keys.scan_scores(key, part.range, [&](double score, ByteView member) {
+    begun = begun ||
+            (range.reverse ? is_within(range.lex_max, member) : reaches(range.lex_min, member));
+    if (!begun) return Visit::go_on;
+    const bool is_in = is_exact || (range.reverse ? reaches(range.lex_min, member)
+                                                  : is_within(range.lex_max, member));
+    if (!is_in) return Visit::stop;
+    if (skipped-- > 0) return Visit::go_on;
     const Visit next = visit(score, member);
     return left > 0 && --left == 0 ? Visit::stop : next;
-  };
-  return range.by == ZsetRange::By::score ? scan_by_score(keys, key, range, limited)
-                                          : scan_by_lex(keys, key, range, limited);
+  });
 }
 
 Result<std::vector<ScoredMember>> collect_range(Keys& keys, const Key& key,
@@ -262,6 +294,15 @@ Result<std::vector<ScoredMember>> collect_range(Keys& keys, const Key& key,
 }
 
 Result<int64_t> count_range(Keys& keys, const Key& key, const ZsetRange& range) {
+  if (key.exists() && key.has_fences() && range.by != ZsetRange::By::index) {
+    Part part;
+    TRY(set_part(keys, key, range, part));
+    if (part.holds == Part::Holds::nothing) return 0;
+    if (part.holds == Part::Holds::all_of_it) {
+      TRY_ASSIGN(const Indices indices, indices_of(keys, key, part.range));
+      return static_cast<int64_t>(indices.end - indices.begin);
+    }
+  }
   int64_t count = 0;
   const auto one = [&](double, ByteView) {
     count++;

@@ -151,21 +151,10 @@ Status rank(Call& call, bool reverse) {
     with_score ? call.reply.null_array() : call.reply.null();
     return {};
   }
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  Keys::ScoreRange before{.begin_score = -infinity,
-                          .end_score = *score,
-                          .end_member = member,
-                          .end_is_inclusive = false};
-  const Bytes behind = Bytes(member) + '\0';
-  if (reverse) before = {.begin_score = *score, .begin_member = behind, .end_score = infinity};
-  int64_t rank = 0;
-  const auto one = [&](double, ByteView) {
-    rank++;
-    return Visit::go_on;
-  };
-  TRY(call.keys.scan_scores(*key, before, one));
+  TRY_ASSIGN(uint64_t rank, call.keys.count_before(*key, scored_place(*score, member)));
+  if (reverse) rank = key->size() - 1 - rank;
   if (with_score) call.reply.array(2);
-  call.reply.integer(rank);
+  call.reply.integer(static_cast<int64_t>(rank));
   if (with_score) call.reply.number(*score);
   return {};
 }

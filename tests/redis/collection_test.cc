@@ -145,19 +145,9 @@ TEST_P(RedisCollection, RandomPicksOfALargeSet) {
   const std::vector<Bytes> most = say({"SRANDMEMBER", "set", "2499"});
   EXPECT_EQ(Members(most.begin(), most.end()).size(), 2'499u);
 
-  // Picks are not exactly even here, but far from few: about 820 different ones would be.
   Members seen;
   for (int i = 0; i < 1'000; i++) seen.insert(say({"SRANDMEMBER", "set"}).at(0));
-  EXPECT_GT(seen.size(), 700u);
-}
-
-// Those that are like no other draw more picks than is fair, but do not hide the others.
-TEST_P(RedisCollection, RandomPicksBesideAStranger) {
-  Members members = numbered("https://example.org/user/session/", 2'500);
-  members.insert({"a", "zzz"});
-  change("SADD", members);
-  const std::vector<Bytes> picked = say({"SRANDMEMBER", "set", "-1000"});
-  EXPECT_GT(Members(picked.begin(), picked.end()).size(), 150u);
+  EXPECT_GT(seen.size(), 700u);  // about 820
 }
 
 TEST_P(RedisCollection, PoppedMembersComeOnce) {
