@@ -275,7 +275,9 @@ TEST_P(StreamSoak, EveryEntryIsDeliveredAndWhatIsPendingIsWhatAModelSays) {
   while (!is_done()) {
     act(random);
     ASSERT_FALSE(HasFatalFailure()) << "seed " << seed << ", action " << actions;
-    if (++actions % (wanted_ / 10) == 0) ASSERT_NO_FATAL_FAILURE(check_all());
+    if (++actions % (wanted_ / 10) == 0) {
+      ASSERT_NO_FATAL_FAILURE(check_all());
+    }
     if (actions % 1'000 == 0) {
       clock_.advance_ms(61'000);
       for (int i = 0; i < 5 && step(); i++) continue;
