@@ -33,7 +33,8 @@ const KeyUse key_uses[] = {
     {"hdel lrem ltrim srem xautoclaim xdel xtrim xgroup|delconsumer xgroup|destroy zrem "
      "zremrangebylex zremrangebyrank zremrangebyscore",
      {{"RW delete"}}},
-    {"exists touch watch hexists hlen hstrlen llen scard sismember strlen type xlen zcard memory|usage "
+    {"exists touch watch hexists hlen hstrlen llen scard sismember strlen type xlen zcard "
+     "memory|usage "
      "object|encoding object|freq object|idletime object|refcount",
      {{"RO"}}},
     {"del unlink", {{"RM delete"}}},

@@ -20,7 +20,7 @@ struct FlushedPage {
   std::vector<Bytes> granules;
 };
 
-constexpr ByteView life_tables = "stz";  // in order
+constexpr ByteView life_tables = "stz";      // in order
 constexpr ByteView flushed_tables = "mstz";  // in order; with the records of keys go the counts
 
 // The first entries of a part; without an end it is all of the database.
@@ -151,12 +151,12 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
                                             const RedisGarbage& life) {
   std::vector<KeyPart> parts;
   for (const char table : life_tables) {
-    const Bytes prefix =
-        redis_life_prefix(tenant.id(), table, life.slot, life.name, life.version);
+    const Bytes prefix = redis_life_prefix(tenant.id(), table, life.slot, life.name, life.version);
     const bool is_trimmed = life.kind == RedisGarbage::Kind::trimmed;
     if (!is_trimmed) parts.push_back({prefix, prefix_end(prefix)});
     if (is_trimmed && table == stream_tag.bytes[0])
-      parts.push_back({prefix, prefix + encode(StreamEntrySub{life.last.ms, life.last.seq}) + '\0'});
+      parts.push_back(
+          {prefix, prefix + encode(StreamEntrySub{life.last.ms, life.last.seq}) + '\0'});
   }
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Scope scope = Scope::in(tenant.id());

@@ -58,8 +58,7 @@ Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot) {
 Bytes redis_life_prefix(KeyspaceId keyspace, char table, uint16_t slot, ByteView name,
                         uint64_t version) {
   const std::string ns = slot_text(slot);
-  Bytes prefix =
-      encode(RedisSubKey{keyspace, {.prefix = prefix_of(ns, name, version), .sub = {}}});
+  Bytes prefix = encode(RedisSubKey{keyspace, {.prefix = prefix_of(ns, name, version), .sub = {}}});
   prefix[table_offset] = table;
   return prefix;
 }

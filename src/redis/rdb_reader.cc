@@ -98,8 +98,7 @@ void ListpackWriter::end_entry(size_t begin) {
   const size_t bytes = entries_.size() - begin;
   const size_t width = back_length_bytes(bytes);
   for (size_t i = width; i > 0; i--)
-    entries_.push_back(
-        static_cast<char>((bytes >> 7 * (i - 1) & 0x7f) | (i == width ? 0 : 0x80)));
+    entries_.push_back(static_cast<char>((bytes >> 7 * (i - 1) & 0x7f) | (i == width ? 0 : 0x80)));
   count_++;
 }
 

@@ -271,8 +271,7 @@ Result<Trimmed> find_trimmed(Keys& keys, const Key& key, uint64_t count_max, Str
       return Visit::stop;
     }
     trimmed.last = id;
-    if (++trimmed.count <= trimmed_at_once_max)
-      trimmed.records.emplace_back(entry_sub(id), entry);
+    if (++trimmed.count <= trimmed_at_once_max) trimmed.records.emplace_back(entry_sub(id), entry);
     return Visit::go_on;
   }));
   return trimmed;

@@ -21,7 +21,8 @@ Result<StreamGroup> group_to_claim_in(Call& call) {
 
 Result<int64_t> number_at(const Call& call, size_t i, std::string_view what) {
   const auto number = parse_integer(call.arg(i));
-  if (!number) return reply_with(fmt::format("ERR Invalid {} for {}", what, upper(call.command.name)));
+  if (!number)
+    return reply_with(fmt::format("ERR Invalid {} for {}", what, upper(call.command.name)));
   return *number;
 }
 
@@ -70,8 +71,8 @@ Result<ClaimOptions> parse_claim_options(Call& call, size_t first) {
       options.claim.ids_only = true;
     } else if (call.is_word(i, "idle") && has_more) {
       TRY_ASSIGN(const int64_t idle_ms, number_at(call, ++i, "IDLE option argument"));
-      delivered_ms = static_cast<int64_t>(static_cast<uint64_t>(now_ms) -
-                                          static_cast<uint64_t>(idle_ms));
+      delivered_ms =
+          static_cast<int64_t>(static_cast<uint64_t>(now_ms) - static_cast<uint64_t>(idle_ms));
     } else if (call.is_word(i, "time") && has_more) {
       TRY_ASSIGN(delivered_ms, number_at(call, ++i, "TIME option argument"));
     } else if (call.is_word(i, "retrycount") && has_more) {

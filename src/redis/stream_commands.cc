@@ -73,8 +73,8 @@ Status finish_trim(Call& call, AddOptions& options) {
   if (options.is_limited && !trim.is_rough)
     return reply_with("ERR syntax error, LIMIT cannot be used without the special ~ option");
   if (!trim.is_rough) return {};
-  const int64_t unit = call.server.config().number(call.session.tenant->id(),
-                                                   "stream-node-max-entries");
+  const int64_t unit =
+      call.server.config().number(call.session.tenant->id(), "stream-node-max-entries");
   trim.unit = static_cast<uint64_t>(unit);
   if (options.is_limited) return {};
   const int64_t limit = unit > limit_max ? limit_max : 100 * unit;
@@ -142,8 +142,7 @@ Status xadd(Call& call) {
   TRY_ASSIGN(const StreamId id, make_id(options.id, last, call.now_ms()));
   Bytes entry;
   append_stream_entry(entry, call.args.subspan(fields_at));
-  if (entry.size() > string_bytes_max)
-    return reply_with("ERR Elements are too large to be stored");
+  if (entry.size() > string_bytes_max) return reply_with("ERR Elements are too large to be stored");
   if (!key->exists()) key->create(RedisType::stream, call.keys.new_version());
   add_entry(call.keys, *key, id, entry);
   TRY(trim_stream(call.keys, *key, options.trim));
@@ -206,8 +205,7 @@ Status xsetid(Call& call) {
   if (!key->exists()) return no_such_key();
   RedisMetadata::Stream stream = key->stream();
   if (key->size() > 0 && id < stream.last)
-    return reply_with(
-        "ERR The ID specified in XSETID is smaller than the target stream top item");
+    return reply_with("ERR The ID specified in XSETID is smaller than the target stream top item");
   if (key->size() > 0 && options.entries_added != -1 &&
       key->size() > static_cast<uint64_t>(options.entries_added))
     return reply_with(

@@ -95,8 +95,7 @@ Bytes StreamGroup::prefix(char kind) const {
   return bytes;
 }
 
-Result<std::optional<StreamGroup>> StreamGroup::open(Keys& keys, const Key& key,
-                                                     ByteView name) {
+Result<std::optional<StreamGroup>> StreamGroup::open(Keys& keys, const Key& key, ByteView name) {
   StreamGroup group(keys, key, name);
   if (!key.exists() || key.stream().groups == 0) return std::optional<StreamGroup>();
   TRY(keys.get_sub(key, group.prefix(group_record), group.stored_));

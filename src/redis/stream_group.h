@@ -83,8 +83,7 @@ class StreamGroup {
   void save();
 
  private:
-  StreamGroup(Keys& keys, const Key& key, ByteView name)
-      : keys_(&keys), key_(&key), name_(name) {}
+  StreamGroup(Keys& keys, const Key& key, ByteView name) : keys_(&keys), key_(&key), name_(name) {}
   // Of one of the kinds of records above.
   Bytes prefix(char kind) const;
   Result<uint64_t> remove_all(const Bytes& prefix);

@@ -199,9 +199,8 @@ Status show_stream(Call& call) {
   call.reply.bulk("entries");
   TRY(reply_entries(call, *key, {}, false, *count));
   call.reply.bulk("groups");
-  return visit_groups(call, *key, [&](StreamGroup& group) {
-    return reply_whole_group(call, group, *count);
-  });
+  return visit_groups(call, *key,
+                      [&](StreamGroup& group) { return reply_whole_group(call, group, *count); });
 }
 
 constexpr Command about_stream(std::string_view name, int arity, Status (*handler)(Call&),

@@ -122,7 +122,8 @@ Bytes write_rdb_stream(const RdbStream& stream) {
   append_length(out, node_count);
   out += nodes;
   append_length(out, entries.size());
-  for (const StreamId& id : {stream.head.last_generated, stream.head.first, stream.head.max_deleted})
+  for (const StreamId& id :
+       {stream.head.last_generated, stream.head.first, stream.head.max_deleted})
     append_id(out, id);
   append_length(out, stream.head.entries_added);
   append_length(out, stream.groups.size());

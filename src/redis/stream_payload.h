@@ -1,5 +1,5 @@
-// A stream in an RDB payload (rdb_payload.h), as Redis 7.0 writes it (type 19); also what 5 (15) and
-// 7.2 (21) write is read.
+// A stream in an RDB payload (rdb_payload.h), as Redis 7.0 writes it (type 19); also what 5 (15)
+// and 7.2 (21) write is read.
 //
 //   | nodes | each: first id, 16 bytes as a string | listpack |
 //   | length | last id | first id | largest deleted id | entries added |
