@@ -11,7 +11,24 @@ namespace {
 
 // Bodies of one value each as redis-server 7 writes them: LZF, a quicklist, an intset, listpacks;
 // and as those before it did: a hash in a ziplist.
+constexpr std::string_view stream_body =
+    "130110000000000000000100000000000000014054540000001f000301010102018161028162020001020100"
+    "01000101018374776f040501030100010101c12c02817802050100010401dfff020101816302817902060102"
+    "010601dfff02f270110104817a020501ff0307000101010204020167050081ffffffffffffffff0200000000"
+    "0000000100000000000000017b68e5cf8b01000003000000000000000500000000000000007c68e5cf8b0100"
+    "000402036f6e65f2019be4a10100000200000000000000010000000000000001000000000000000500000000"
+    "000000000374776ff2019be4a1010000000168070081ffffffffffffffff0000";
+// The same as 5 and 6 write it.
+constexpr std::string_view old_stream_body =
+    "0f0110000000000000000100000000000000014054540000001f000301010102018161028162020001020100"
+    "01000101018374776f040501030100010101c12c02817802050100010401dfff020101816302817902060102"
+    "010601dfff02f270110104817a020501ff030700020167050002000000000000000100000000000000017b68"
+    "e5cf8b01000003000000000000000500000000000000007c68e5cf8b0100000402036f6e65f2019be4a10100"
+    "000200000000000000010000000000000001000000000000000500000000000000000374776ff2019be4a101"
+    "000000016807000000";
 constexpr std::string_view packed_bodies[] = {
+    stream_body,
+    old_stream_body,
     "00c30c40a0076162636465666768e0880706636465666768",
     "12010222220000000700010102012a03f1881303f2701101048474657874 05dfff02e3ff02ff",
     "0b0e02000000030000000bfb0100 2c01",
@@ -48,6 +65,62 @@ TEST(RdbPayload, ReadsWhatWasPackedBefore7) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->type, RedisType::hash);
   EXPECT_EQ(read->items, (std::vector<Bytes>{"a", "-100", "b", "12345", "c", "8388607"}));
+}
+
+// Entries 1-1 and 7-0 with fields a and b, 5-0 with c; 1-2 is deleted. Group g has two pending.
+TEST(RdbPayload, ReadsStreams) {
+  for (const std::string_view body : {stream_body, old_stream_body}) {
+    const auto read = read_rdb_payload(seal_rdb_payload(body_of(body)));
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->type, RedisType::stream);
+    const RdbStream& stream = read->stream;
+    ASSERT_EQ(stream.entries.size(), 3U);
+    EXPECT_EQ(stream.entries[1].id, (StreamId{5, 0}));
+    EXPECT_EQ(stream.entries[2].entry, Bytes("\x01"
+                                             "a\x05"
+                                             "70000\x01"
+                                             "b\x01z"));
+    EXPECT_EQ(stream.head.first, (StreamId{1, 1}));
+    EXPECT_EQ(stream.head.last_generated, (StreamId{7, 0}));
+    const bool is_old = body == old_stream_body;
+    EXPECT_EQ(stream.head.max_deleted, is_old ? StreamId{} : (StreamId{1, 2}));
+    EXPECT_EQ(stream.head.entries_added, is_old ? 3U : 4U);
+    ASSERT_EQ(stream.groups.size(), 2U);
+    const RdbStream::Group& group = stream.groups[0];
+    EXPECT_EQ(group.entries_read.has_value(), !is_old);
+    ASSERT_EQ(group.pending.size(), 2U);
+    EXPECT_EQ(group.pending[0].delivered_ms, 1'700'000'000'123U);
+    EXPECT_EQ(group.pending[1].deliveries, 4U);
+    EXPECT_EQ(group.pending[1].consumer, "one");
+    EXPECT_EQ(group.consumers.size(), 2U);
+    // And what is written of it reads the same.
+    const auto again = read_rdb_payload(write_rdb_payload(*read));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(write_rdb_payload(*again), write_rdb_payload(*read));
+    EXPECT_EQ(again->stream.entries[2].entry, stream.entries[2].entry);
+    EXPECT_EQ(again->stream.groups[0].pending[1].consumer, "one");
+  }
+}
+
+TEST(RdbPayload, WritesStreamsOfManyNodesAndAnyIds) {
+  RdbValue value{.type = RedisType::stream};
+  RdbStream& stream = value.stream;
+  for (uint64_t i = 1; i <= 1'000; i++) {
+    Bytes entry;
+    const Bytes text(i * 7 % 5'000, 'x');
+    const ByteView strings[] = {i % 3 == 0 ? "other" : "field", text};
+    append_stream_entry(entry, strings);
+    stream.entries.push_back({{i < 500 ? i : UINT64_MAX - 2'000 + i, UINT64_MAX - i}, entry});
+  }
+  stream.head.first = stream.entries.front().id;
+  stream.head.last_generated = stream.entries.back().id;
+  const auto read = read_rdb_payload(write_rdb_payload(value));
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->stream.entries.size(), stream.entries.size());
+  for (size_t i = 0; i < stream.entries.size(); i++) {
+    ASSERT_EQ(read->stream.entries[i].id, stream.entries[i].id);
+    ASSERT_EQ(read->stream.entries[i].entry, stream.entries[i].entry);
+  }
 }
 
 TEST(RdbPayload, AnyBytesGiveAValueOrAnError) {

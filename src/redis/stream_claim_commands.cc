@@ -176,8 +176,7 @@ Result<AutoClaimed> claim_idle(Call& call, const Key& key, StreamGroup& group, A
   constexpr int64_t looks_of_each = 10;
   AutoClaimed done{.next = wanted.first};
   const Claim claim{.delivered_ms = call.now_ms(), .ids_only = wanted.ids_only};
-  int64_t looks =
-      wanted.count > INT64_MAX / looks_of_each ? INT64_MAX : wanted.count * looks_of_each;
+  int64_t looks = wanted.count * looks_of_each;
   while (done.next && wanted.count > 0 && looks > 0) {
     TRY_ASSIGN(const auto page, pending_page(group, *done.next, page_entries));
     std::vector<StreamId> ids;

@@ -204,9 +204,6 @@ Status xsetid(Call& call) {
   TRY_ASSIGN(Key* const key, call.open(1, RedisType::stream));
   if (!key->exists()) return no_such_key();
   RedisMetadata::Stream stream = key->stream();
-  if (id < stream.max_deleted)
-    return reply_with(
-        "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id");
   if (key->size() > 0 && id < stream.last)
     return reply_with("ERR The ID specified in XSETID is smaller than the target stream top item");
   if (key->size() > 0 && options.entries_added != -1 &&

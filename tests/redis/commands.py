@@ -293,7 +293,8 @@ STREAM = """
 4 XPENDING ke g
 5 XPENDING ke g ?[IDLE idle] emin emax count ?[c]
 1 XPENDING ke g ?[IDLE num] ?[emin] ?[emax count] ?[c c]
-7 XCLAIM ke g c idle +[eid] ?[IDLE idle|TIME past] ?[RETRYCOUNT num] ?[FORCE] ?[JUSTID] ?[LASTID eid]
+5 XCLAIM ke g c idle +[eid] ?[IDLE idle|TIME past] ?[RETRYCOUNT num] ?[FORCE] ?[JUSTID]
+2 XCLAIM ke g c idle +[eid] ?[JUSTID] ?[FORCE] ?[LASTID eid]
 6 XAUTOCLAIM ke g c idle emin ?[COUNT count] ?[JUSTID]
 4 XINFO STREAM ke ?[FULL ?[COUNT count]]
 4 XINFO GROUPS ke

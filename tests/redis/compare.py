@@ -77,7 +77,8 @@ class Comparer:
         if name == b"HELLO":
             return self.hello(a, b)
         if name in (b"XINFO", b"XPENDING"):
-            return None if self.same_times(decode(a), decode(b)) else "they differ in more than time"
+            same = self.same_times(decode(a), decode(b))
+            return None if same else "they differ in more than times"
         if name[:1] == b"Z" and without_sign_of_zero(a) == without_sign_of_zero(b):
             return None
         return self.exact(a, b)

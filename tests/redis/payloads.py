@@ -63,6 +63,22 @@ def ziplist(*items):
 
 ENTRIES = (b"f0", 12, b"f1", -1, b"f2", 300, b"f3", -8388608, b"f4", 1 << 30, b"f5", -1 << 63,
            b"f6", b"x" * 100, b"f7", b"y" * 300, b"", b"")
+# entries 1-1, 5-0 and 7-0, a deleted 1-2, and two groups, one of which has two pending
+STREAM_NODES = bytes.fromhex(
+    "0110000000000000000100000000000000014054540000001f000301010102018161028162020001"
+    "02010001000101018374776f040501030100010101c12c02817802050100010401dfff0201018163"
+    "02817902060102010601dfff02f270110104817a020501ff")
+STREAM_PENDING = bytes.fromhex(
+    "02000000000000000100000000000000017b68e5cf8b010000030000000000000005000000000000"
+    "00007c68e5cf8b0100000402036f6e65f2019be4a101000002000000000000000100000000000000"
+    "01000000000000000500000000000000000374776ff2019be4a101000000")
+
+
+def stream(kind, head, entries_read):
+    return bytes([kind]) + STREAM_NODES + head + b"\2\1g\5\0" + entries_read + STREAM_PENDING \
+        + b"\1h\7\0" + entries_read + b"\0\0"
+
+
 PAIRS = (b"b", b"-1.5", b"a", 1, 7, 100000, b"c", b"inf")
 ZIPLIST = ziplist(*ENTRIES)
 STRING = sealed(b"\0" + string(b"abc"))
@@ -86,6 +102,10 @@ PAYLOADS = [
     sealed(b"\x0e" + length(2) + string(ZIPLIST) + string(ziplist(b"z")), 9),  # quicklist
     sealed(b"\x0d" + string(ZIPLIST), 9),                      # hash
     sealed(b"\x0c" + string(ziplist(*PAIRS)), 9),              # sorted set
+    sealed(stream(15, b"\3\7\0", b""), 9),                     # before 7.0
+    sealed(stream(19, b"\3\7\0\1\1\1\2\4", b"\x81" + b"\xff" * 8)),
+    sealed(stream(19, b"\3\x09\7\1\1\0\0\x28", b"\2"), 10),
+    sealed(b"\x13\0\0\5\5\0\0\0\0\7\0"),                    # an empty stream
     # what must be refused
     sealed(b"\x0d" + string(ziplist(b"a", b"b", b"a", b"c"))),  # a field twice
     sealed(b"\x0d" + string(ziplist(b"a"))),                   # a field without a value

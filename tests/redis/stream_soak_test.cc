@@ -1,5 +1,6 @@
 // A stream with 20 consumers in 4 groups that come, die and take over from each other: every entry
-// is delivered, and what is pending is what a model says. TRELLIS_TEST_SCALE=long: 10^6 entries.
+// is delivered, and what is pending is what a model says. TRELLIS_TEST_SCALE=long: 10^6 entries,
+// a tenth of that where commits validate what was read.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -93,13 +94,14 @@ class StreamSoak : public RedisFixture {
   void add(uint64_t count) {
     for (uint64_t i = 0; i < count && added_ < wanted_; i++) {
       added_++;
-      ASSERT_EQ(ask(fmt::format("XADD s {} f v", id_of(added_))), (std::vector<Bytes>{id_of(added_)}));
+      ASSERT_EQ(ask(fmt::format("XADD s {} f v", id_of(added_))),
+                (std::vector<Bytes>{id_of(added_)}));
     }
   }
 
   void read(GroupModel& group, const Bytes& consumer, uint64_t count) {
-    const auto parts = ask(fmt::format("XREADGROUP GROUP {} {} COUNT {} STREAMS s >", group.name,
-                                       consumer, count));
+    const auto parts = ask(
+        fmt::format("XREADGROUP GROUP {} {} COUNT {} STREAMS s >", group.name, consumer, count));
     std::vector<uint64_t> expected;
     while (expected.size() < count && group.last < added_) expected.push_back(++group.last);
     ASSERT_EQ(numbers_of(parts, 1, 3), expected);
@@ -116,8 +118,7 @@ class StreamSoak : public RedisFixture {
   }
 
   void read_again(GroupModel& group, const Bytes& consumer) {
-    const auto parts =
-        ask(fmt::format("XREADGROUP GROUP {} {} STREAMS s 0", group.name, consumer));
+    const auto parts = ask(fmt::format("XREADGROUP GROUP {} {} STREAMS s 0", group.name, consumer));
     const std::vector<uint64_t> expected = group.of(consumer);
     ASSERT_EQ(numbers_of(parts, 1, 3), expected);
     for (const uint64_t number : expected) group.pending[number].deliveries++;
@@ -136,8 +137,8 @@ class StreamSoak : public RedisFixture {
   }
 
   void take_over(GroupModel& group, const Bytes& consumer, uint64_t from, uint64_t count) {
-    const auto parts = ask(fmt::format("XAUTOCLAIM s {} {} 0 {} COUNT {}", group.name, consumer,
-                                       id_of(from), count));
+    const auto parts = ask(
+        fmt::format("XAUTOCLAIM s {} {} 0 {} COUNT {}", group.name, consumer, id_of(from), count));
     std::vector<uint64_t> expected;
     auto next = group.pending.lower_bound(from);
     for (; next != group.pending.end() && expected.size() < count; ++next) {
@@ -265,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(BothWays, StreamSoak, testing::Values(Way::latched, Way
 TEST_P(StreamSoak, EveryEntryIsDeliveredAndWhatIsPendingIsWhatAModelSays) {
   const uint64_t seed = test_seed(1);
   Random random(seed);
-  wanted_ = test_rounds(10'000);
+  wanted_ = test_rounds(may_conflict() ? 1'000 : 10'000);
   const auto is_done = [&] {
     bool all = added_ == wanted_;
     for (const GroupModel& group : model_) all = all && group.last == added_;
@@ -275,7 +276,9 @@ TEST_P(StreamSoak, EveryEntryIsDeliveredAndWhatIsPendingIsWhatAModelSays) {
   while (!is_done()) {
     act(random);
     ASSERT_FALSE(HasFatalFailure()) << "seed " << seed << ", action " << actions;
-    if (++actions % (wanted_ / 10) == 0) ASSERT_NO_FATAL_FAILURE(check_all());
+    if (++actions % (wanted_ / 10) == 0) {
+      ASSERT_NO_FATAL_FAILURE(check_all());
+    }
     if (actions % 1'000 == 0) {
       clock_.advance_ms(61'000);
       for (int i = 0; i < 5 && step(); i++) continue;
