@@ -127,15 +127,15 @@ Result<Bytes> place_of(Names& names, uint64_t cursor) {
 
 // --- SCAN ---
 
-struct ScanOptions {
+struct KeyScanOptions {
   ByteView pattern;
   bool has_pattern = false;
   size_t count = 10;
   std::optional<ByteView> type;
 };
 
-Result<ScanOptions> parse_scan_options(const AloneCall& call) {
-  ScanOptions options;
+Result<KeyScanOptions> parse_scan_options(const AloneCall& call) {
+  KeyScanOptions options;
   for (size_t i = 2; i < call.count(); i += 2) {
     if (i + 1 >= call.count()) return syntax_error();
     if (call.is_word(i, "count")) {
@@ -177,7 +177,7 @@ Result<uint64_t> cut(Names& names, Names::Page& page, size_t count) {
   return 0;
 }
 
-Result<uint64_t> next_page(Names& names, uint64_t cursor, const ScanOptions& options,
+Result<uint64_t> next_page(Names& names, uint64_t cursor, const KeyScanOptions& options,
                            std::vector<Found>& keys) {
   const Bytes front = options.has_pattern ? glob_prefix(options.pattern) : Bytes();
   std::optional<Bytes> end;
@@ -201,7 +201,7 @@ Result<uint64_t> next_page(Names& names, uint64_t cursor, const ScanOptions& opt
 
 Status scan_keys(AloneCall& call) {
   TRY_ASSIGN(const uint64_t cursor, parse_cursor(call.arg(1)));
-  TRY_ASSIGN(const ScanOptions options, parse_scan_options(call));
+  TRY_ASSIGN(const KeyScanOptions options, parse_scan_options(call));
   TRY(call.admit_read());
   TRY_ASSIGN(const DatabaseSlots slots, call.slots());
   Names names(call, slots);
@@ -222,14 +222,14 @@ Status scan_keys(AloneCall& call) {
 
 namespace {
 
-constexpr int tries_max = 100;
+constexpr int key_tries_max = 100;
 
 void forget_hidden(Names::Page& page) {
   std::erase_if(page.keys, [](const Found& found) { return !found.type; });
 }
 
 // Goes on with the walk by which pieces are found.
-Status walk(Names& names, NamePieces& pieces, size_t piece_names) {
+Status walk_names(Names& names, NamePieces& pieces, size_t piece_names) {
   constexpr size_t walked_keys = 8'192;
   const std::optional<Bytes> from = pieces.walked_to();
   if (!from) return {};
@@ -300,14 +300,14 @@ Status random_key(AloneCall& call) {
   Names names(call, slots);
   const auto pieces = call.server.name_pieces().of(call.session.tenant->id().value,
                                                    slots.of(call.session.database));
-  TRY(walk(names, *pieces, names_max / 4 * 3));
+  TRY(walk_names(names, *pieces, names_max / 4 * 3));
   std::optional<Bytes> name;
   if (keys > 0 && !pieces->walked_to())
-    for (int i = 0; i < tries_max && !name; i++) {
+    for (int i = 0; i < key_tries_max && !name; i++) {
       TRY_ASSIGN(name, try_piece(names, *pieces, names_max, random));
     }
   // Also if almost all names are gone.
-  for (int i = 0; keys > 0 && i < tries_max && !name; i++) {
+  for (int i = 0; keys > 0 && i < key_tries_max && !name; i++) {
     TRY_ASSIGN(name, go_down(names, random));
   }
   if (name)
