@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What commands on large keys cost as these grow, in Trellis and in redis-server in one run.
 
-Each command runs on keys of 10^3 to 10^6 members, pipeline 1. From the first size to the last it may
-become 3 times slower, and at no size be below 0.3 of redis-server. With --without, a build that
+Each command runs on keys of 10^3 to 10^6 members, pipeline 1. From the first size to the last it
+may become 3 times slower, and at no size be below 0.3 of redis-server. With --without, a build that
 keeps no fences (redis/fences.h), writes may cost 1.25 times what they do there.
 """
 import argparse

@@ -7,27 +7,27 @@
 namespace trellis {
 namespace {
 
-constexpr uint64_t members_max = 256;  // of a fence
-constexpr uint64_t members_cut = 128;
-constexpr size_t group_max = 128;  // fences
-constexpr size_t group_cut = 64;
+constexpr uint64_t fence_members_max = 256;  // of a fence
+constexpr uint64_t fence_members_cut = 128;
+constexpr size_t fence_group_max = 128;  // fences
+constexpr size_t fence_group_cut = 64;
 // A longer place would make keys that are too long; where members are that alike none is cut.
-constexpr size_t place_bytes_max = 1'024;
+constexpr size_t fence_place_bytes_max = 1'024;
 constexpr size_t first_place_bytes_max = 64;
 
 Error wrong_counts() { return {Code::corrupt, "the fences of a collection do not make sense"}; }
 
-constexpr char value_format = '\x01';
-constexpr size_t value_bytes = 9;
+constexpr char fence_value_format = '\x01';
+constexpr size_t fence_value_bytes = 9;
 
 Bytes encode_members(uint64_t members) {
-  Bytes value(1, value_format);
+  Bytes value(1, fence_value_format);
   append_be64(value, members);
   return value;
 }
 
 std::optional<uint64_t> decode_members(ByteView value) {
-  if (value.size() != value_bytes || value[0] != value_format) return std::nullopt;
+  if (value.size() != fence_value_bytes || value[0] != fence_value_format) return std::nullopt;
   return load_be(value.data() + 1, sizeof(uint64_t));
 }
 
@@ -211,7 +211,7 @@ Result<Fences::Fence> Fences::fence_for(ByteView place) {
   TRY_ASSIGN(Found first_one, first(Level::members));
   if (!first_one) return wrong_counts();
   Fence moved{Bytes(place.substr(0, first_place_bytes_max)), 0};
-  if (first_one->members < members_cut) {
+  if (first_one->members < fence_members_cut) {
     moved.members = first_one->members;
     remove(Level::members, *first_one);
   }
@@ -298,7 +298,7 @@ Status Fences::count(std::vector<Change> changes) {
     put(Level::members, fence->place, members, fence->members);
     if (members == 0) empty.push_back(fence->place);
     // What was too large before is cut by the collector.
-    if (members > members_max && fence->members <= members_max)
+    if (members > fence_members_max && fence->members <= fence_members_max)
       full.push_back({fence->place, members});
     return {};
   };
@@ -324,9 +324,9 @@ Result<bool> Fences::cut(const Fence& fence, size_t pieces_max) {
   Bytes last;
   bool stopped = false;
   TRY(scan_members(fence.place, std::nullopt, false, [&](ByteView place) {
-    if (pieces.back().members >= members_cut && fence.members - walked >= members_cut) {
+    if (pieces.back().members >= fence_members_cut && fence.members - walked >= fence_members_cut) {
       Bytes begin = place_between(last, place);
-      if (begin.size() <= place_bytes_max) {
+      if (begin.size() <= fence_place_bytes_max) {
         pieces.push_back({std::move(begin), 0});
         stopped = pieces.size() > pieces_max;
         if (stopped) return Visit::stop;
@@ -357,11 +357,11 @@ Status Fences::cut_group(const Fence& group) {
   size_t fences = 0;
   std::vector<Fence> pieces;
   TRY(scan(Level::members, begin, end, [&](ByteView place, uint64_t members) {
-    if (fences++ % group_cut == 0) pieces.push_back({Bytes(place), 0});
+    if (fences++ % fence_group_cut == 0) pieces.push_back({Bytes(place), 0});
     pieces.back().members += members;
     return Visit::go_on;
   }));
-  if (fences <= group_max) return {};
+  if (fences <= fence_group_max) return {};
   put(Level::fences, group.place, pieces[0].members, group.members);
   for (size_t i = 1; i < pieces.size(); i++)
     put(Level::fences, pieces[i].place, pieces[i].members, std::nullopt);
@@ -387,7 +387,7 @@ Result<bool> Fences::cut_some() {
     const Bytes end = std::move(fence->place);
     TRY_ASSIGN(fence, one_of(Level::members, {}, end, true));
   }
-  if (!fence || fence->members <= members_max) return false;
+  if (!fence || fence->members <= fence_members_max) return false;
   return cut(*fence, pieces_max);
 }
 

@@ -222,14 +222,14 @@ Status scan_keys(AloneCall& call) {
 
 namespace {
 
-constexpr int tries_max = 100;
+constexpr int key_tries_max = 100;
 
 void forget_hidden(Names::Page& page) {
   std::erase_if(page.keys, [](const Found& found) { return !found.type; });
 }
 
 // Goes on with the walk by which pieces are found.
-Status walk(Names& names, NamePieces& pieces, size_t piece_names) {
+Status walk_names(Names& names, NamePieces& pieces, size_t piece_names) {
   constexpr size_t walked_keys = 8'192;
   const std::optional<Bytes> from = pieces.walked_to();
   if (!from) return {};
@@ -300,14 +300,14 @@ Status random_key(AloneCall& call) {
   Names names(call, slots);
   const auto pieces = call.server.name_pieces().of(call.session.tenant->id().value,
                                                    slots.of(call.session.database));
-  TRY(walk(names, *pieces, names_max / 4 * 3));
+  TRY(walk_names(names, *pieces, names_max / 4 * 3));
   std::optional<Bytes> name;
   if (keys > 0 && !pieces->walked_to())
-    for (int i = 0; i < tries_max && !name; i++) {
+    for (int i = 0; i < key_tries_max && !name; i++) {
       TRY_ASSIGN(name, try_piece(names, *pieces, names_max, random));
     }
   // Also if almost all names are gone.
-  for (int i = 0; keys > 0 && i < tries_max && !name; i++) {
+  for (int i = 0; keys > 0 && i < key_tries_max && !name; i++) {
     TRY_ASSIGN(name, go_down(names, random));
   }
   if (name)

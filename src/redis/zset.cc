@@ -175,17 +175,17 @@ Status scan_by_index(Keys& keys, const Key& key, const ZsetRange& range, Keys::S
 }
 
 // What a range by score or by member is in the order.
-struct Part {
+struct OrderPart {
   enum class Holds : uint8_t { nothing, all_of_it, also_others } holds = Holds::all_of_it;
   Keys::ScoreRange range = everything;
   Bytes begin_member = {};  // what `range` points to
   Bytes end_member = {};
 };
 
-void set_scores(Part& part, const ScoreBound& min, const ScoreBound& max) {
+void set_scores(OrderPart& part, const ScoreBound& min, const ScoreBound& max) {
   if (min.score > max.score || (min.exclusive && min.score == highest_score) ||
       (min.score == max.score && (min.exclusive || max.exclusive))) {
-    part.holds = Part::Holds::nothing;
+    part.holds = OrderPart::Holds::nothing;
     return;
   }
   part.range.begin_score = min.exclusive ? std::nextafter(min.score, highest_score) : min.score;
@@ -205,17 +205,17 @@ Result<ScoredMember> edge_of(Keys& keys, const Key& key, bool reverse) {
   return edge;
 }
 
-Status set_members(Keys& keys, const Key& key, Part& part, const LexBound& min,
+Status set_members(Keys& keys, const Key& key, OrderPart& part, const LexBound& min,
                    const LexBound& max) {
-  part.holds = Part::Holds::nothing;
+  part.holds = OrderPart::Holds::nothing;
   if (is_empty(min, max)) return {};
   TRY_ASSIGN(const ScoredMember lowest, edge_of(keys, key, false));
   TRY_ASSIGN(const ScoredMember highest, edge_of(keys, key, true));
   if (!is_within(max, lowest.member) || !reaches(min, highest.member)) return {};
-  part.holds = Part::Holds::also_others;
+  part.holds = OrderPart::Holds::also_others;
   if (lowest.score != highest.score) return {};
   // As they should be: then the range is one of the order.
-  part.holds = Part::Holds::all_of_it;
+  part.holds = OrderPart::Holds::all_of_it;
   part.range.begin_score = part.range.end_score = lowest.score;
   part.begin_member = min.exclusive ? successor(min.member) : Bytes(min.member);
   part.range.begin_member = part.begin_member;
@@ -226,7 +226,7 @@ Status set_members(Keys& keys, const Key& key, Part& part, const LexBound& min,
   return {};
 }
 
-Status set_part(Keys& keys, const Key& key, const ZsetRange& range, Part& part) {
+Status set_part(Keys& keys, const Key& key, const ZsetRange& range, OrderPart& part) {
   part.range.reverse = range.reverse;
   if (range.by == ZsetRange::By::lex)
     return set_members(keys, key, part, range.lex_min, range.lex_max);
@@ -234,17 +234,17 @@ Status set_part(Keys& keys, const Key& key, const ZsetRange& range, Part& part) 
   return {};
 }
 
-struct Indices {
+struct OrderIndices {
   uint64_t begin;
   uint64_t end;
 };
-Result<Indices> indices_of(Keys& keys, const Key& key, const Keys::ScoreRange& range) {
+Result<OrderIndices> indices_of(Keys& keys, const Key& key, const Keys::ScoreRange& range) {
   const Bytes begin = scored_place(range.begin_score, range.begin_member);
   const Bytes end = range.end_is_inclusive ? prefix_end(scored_place(range.end_score, {}))
                                            : scored_place(range.end_score, range.end_member);
   TRY_ASSIGN(const uint64_t before, keys.count_before(key, begin));
   TRY_ASSIGN(const uint64_t before_end, keys.count_before(key, end));
-  return Indices{before, std::max(before, before_end)};
+  return OrderIndices{before, std::max(before, before_end)};
 }
 
 }  // namespace
@@ -252,15 +252,15 @@ Result<Indices> indices_of(Keys& keys, const Key& key, const Keys::ScoreRange& r
 Status scan_range(Keys& keys, const Key& key, const ZsetRange& range, Keys::ScoreVisitor visit) {
   if (!key.exists() || range.offset < 0 || range.count == 0) return {};
   if (range.by == ZsetRange::By::index) return scan_by_index(keys, key, range, visit);
-  Part part;
+  OrderPart part;
   TRY(set_part(keys, key, range, part));
-  if (part.holds == Part::Holds::nothing) return {};
-  const bool is_exact = part.holds == Part::Holds::all_of_it;
+  if (part.holds == OrderPart::Holds::nothing) return {};
+  const bool is_exact = part.holds == OrderPart::Holds::all_of_it;
   int64_t skipped = range.offset;
   int64_t left = range.count;
   Bytes from;
   if (is_exact && skipped > skipped_few && key.has_fences()) {
-    TRY_ASSIGN(const Indices indices, indices_of(keys, key, part.range));
+    TRY_ASSIGN(const OrderIndices indices, indices_of(keys, key, part.range));
     const auto offset = static_cast<uint64_t>(skipped);
     if (offset >= indices.end - indices.begin) return {};
     TRY_ASSIGN(from, keys.nth_place(
@@ -295,11 +295,11 @@ Result<std::vector<ScoredMember>> collect_range(Keys& keys, const Key& key,
 
 Result<int64_t> count_range(Keys& keys, const Key& key, const ZsetRange& range) {
   if (key.exists() && key.has_fences() && range.by != ZsetRange::By::index) {
-    Part part;
+    OrderPart part;
     TRY(set_part(keys, key, range, part));
-    if (part.holds == Part::Holds::nothing) return 0;
-    if (part.holds == Part::Holds::all_of_it) {
-      TRY_ASSIGN(const Indices indices, indices_of(keys, key, part.range));
+    if (part.holds == OrderPart::Holds::nothing) return 0;
+    if (part.holds == OrderPart::Holds::all_of_it) {
+      TRY_ASSIGN(const OrderIndices indices, indices_of(keys, key, part.range));
       return static_cast<int64_t>(indices.end - indices.begin);
     }
   }
