@@ -136,7 +136,7 @@ Result<bool> CatalogAccess::may_manage_grants(const EntityPath& path) const {
 // --- lists ---
 
 Result<ChildFilter> ChildFilter::of(const CatalogAccess& access, const EntityPath& parent,
-                                    CatalogType type) {
+                                    CatalogType type, size_t others_max) {
   ChildFilter filter(access, type);
   if (!access.user_) return filter;
   Tenant& tenant = *access.tenant_;
@@ -148,46 +148,68 @@ Result<ChildFilter> ChildFilter::of(const CatalogAccess& access, const EntityPat
     filter.all_ = true;
     return filter;
   }
-  Bytes letters = encode_ref(CatalogRef{type, {}});
-  for (const CatalogRef& role : access.roles_) {
-    // | ... above | '_' | letters |
-    Bytes prefix = grant_key(tenant.id(), role, way.refs, CatalogRef{type, {}});
-    prefix.resize(prefix.size() - letters.size() + catalog_word(type).bytes.size());
-    std::optional<Bytes> from = prefix;
-    Status bad;
-    while (from) {
-      const auto take = [&](ByteView key, ByteView value) {
-        const auto grant = decode<CatalogGrantKey>(key);
-        const auto granted = decode_grant(value);
-        if (!grant || !granted) {
-          bad = grant ? granted.error() : grant.error();
-          return Visit::stop;
-        }
-        filter.others_[grant->ref].add(*granted);
-        return Visit::go_on;
-      };
-      TRY_ASSIGN(ScanPage page,
-                 tenant.map().engine.scan({.begin = *from, .end = prefix_end(prefix)}, take));
-      TRY(bad);
-      from = std::move(page.resume);
-    }
-  }
+  filter.parent_ = way.ref();
+  for (const CatalogRef& role : access.roles_) TRY(filter.read_others(way, role, others_max));
   const bool has_denies = std::ranges::any_of(
       filter.others_, [&](const auto& other) { return (other.second.denied & any_of) != 0; });
-  filter.all_ = is_allowed(filter.rights_, type, any_of) && !has_denies;
+  filter.all_ = is_allowed(filter.rights_, type, any_of) && !has_denies && !filter.too_many_;
   return filter;
+}
+
+Status ChildFilter::read_others(const EntityWay& way, const CatalogRef& role, size_t others_max) {
+  Tenant& tenant = *access_.tenant_;
+  // | ... above | '_' | letters |
+  const CatalogRef none{type_, {}};
+  Bytes prefix = grant_key(tenant.id(), role, way.refs, none);
+  prefix.resize(prefix.size() - encode_ref(none).size() + catalog_word(type_).bytes.size());
+  const auto take = [&](ByteView key, ByteView value) -> Status {
+    TRY_ASSIGN(const auto grant, decode<CatalogGrantKey>(key));
+    TRY_ASSIGN(const auto granted, decode_grant(value));
+    others_[grant.ref].add(granted);
+    return {};
+  };
+  PageStart from;
+  do {
+    if (too_many_) return {};
+    TRY_ASSIGN(from, read_record_page(tenant, prefix, prefix_end(prefix), from, take));
+    too_many_ = others_.size() > others_max;
+    if (too_many_) others_.clear();
+  } while (from);
+  return {};
+}
+
+// What roles say of these themselves.
+Result<std::vector<GrantSum>> ChildFilter::others_of(std::span<const CatalogRef> refs) const {
+  std::vector<GrantSum> sums(refs.size());
+  if (!too_many_) {
+    for (size_t i = 0; i < refs.size(); i++)
+      if (const auto other = others_.find(refs[i]); other != others_.end()) sums[i] = other->second;
+    return sums;
+  }
+  for (const CatalogRef& role : access_.roles_) {
+    std::vector<Bytes> keys;
+    for (const CatalogRef& ref : refs)
+      keys.push_back(grant_key(access_.tenant_->id(), role, std::span(&parent_, 1), ref));
+    TRY_ASSIGN(const std::vector<Value> values, get_all(*access_.tenant_, keys));
+    for (size_t i = 0; i < values.size(); i++) {
+      if (!values[i].found()) continue;
+      TRY_ASSIGN(const auto granted, decode_grant(values[i].bytes()));
+      sums[i].add(granted);
+    }
+  }
+  return sums;
 }
 
 Result<std::vector<bool>> ChildFilter::keep(std::span<const CatalogRef> refs) const {
   std::vector<bool> kept(refs.size(), all_);
   if (all_ || !access_.user_) return kept;
   const PrivilegeSet any_of = privileges_to_load(type_);
+  TRY_ASSIGN(const std::vector<GrantSum> others, others_of(refs));
   std::vector<size_t> asked;
   std::vector<Bytes> keys;
   for (size_t i = 0; i < refs.size(); i++) {
     CatalogRights rights = rights_;
-    if (const auto other = others_.find(refs[i]); other != others_.end())
-      rights.grants.add(other->second);
+    rights.grants.add(others[i]);
     kept[i] = is_allowed(rights, type_, any_of) || refs[i] == *access_.user_ ||
               std::ranges::find(access_.roles_, refs[i]) != access_.roles_.end();
     rights.owns.push_back(true);

@@ -75,11 +75,12 @@ class CatalogAccess {
 };
 
 // Which things in one place a caller may see: what holds for the place is asked once, then one scan
-// for each role finds those for which something else does.
+// for each role finds those for which something else does, or if there are too many to keep, they
+// are asked for with each page.
 class ChildFilter {
  public:
   static Result<ChildFilter> of(const CatalogAccess& access, const EntityPath& parent,
-                                CatalogType type);
+                                CatalogType type, size_t others_max = 10'000);
   // Nothing has to be left out.
   bool keeps_all() const { return all_; }
   // Which of them are seen.
@@ -91,7 +92,12 @@ class ChildFilter {
   CatalogAccess access_;
   CatalogType type_;
   CatalogRights rights_;
+  Status read_others(const EntityWay& way, const CatalogRef& role, size_t others_max);
+  Result<std::vector<GrantSum>> others_of(std::span<const CatalogRef> refs) const;
+
+  CatalogRef parent_;
   std::map<CatalogRef, GrantSum> others_;
+  bool too_many_ = false;  // for others_, which is empty
   bool all_ = false;
 };
 

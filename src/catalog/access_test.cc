@@ -56,7 +56,7 @@ class AccessTest : public CatalogFixture {
   }
   Names labelled(const EntityPath& label, std::optional<std::string> value = {}) {
     Names names;
-    EXPECT_OK(visit_labelled(*catalog_, call(reader), label, value,
+    EXPECT_OK(visit_labelled(*catalog_, call(reader), label, value, {},
                              [&](const EntityPath& path) { names.push_back(to_string(path)); }));
     std::sort(names.begin(), names.end());
     return names;
@@ -93,11 +93,18 @@ class AccessTest : public CatalogFixture {
   bool may_load(const std::string& who, const EntityPath& path) {
     return may(who, path, privileges_to_load(path.type));
   }
+  // However many grants are kept in memory.
   Names seen(const std::string& who, const EntityPath& parent, CatalogType type) {
+    const Names kept = seen(who, parent, type, 10'000);
+    EXPECT_EQ(seen(who, parent, type, 0), kept);
+    return kept;
+  }
+  Names seen(const std::string& who, const EntityPath& parent, CatalogType type,
+             size_t others_max) {
     CatalogCall as{*tenant_, reader, who};
     const auto access = CatalogAccess::of(*catalog_, as, "lake");
     EXPECT_OK(access);
-    const auto filter = ChildFilter::of(**access, parent, type);
+    const auto filter = ChildFilter::of(**access, parent, type, others_max);
     EXPECT_OK(filter);
     Names names;
     std::vector<CatalogRef> refs;

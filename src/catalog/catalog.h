@@ -142,9 +142,10 @@ class Catalog final : public GarbageOwner {
     uint64_t number = 0;
     stored::CatalogChange change;
   };
-  // Those behind `since`, oldest first: up to `limit`, and about 1 MiB.
+  // Those behind `since`, oldest first: up to `limit`, and about 1 MiB. Without it from the oldest
+  // that is kept on (log_trim.h). Reason compacted: some of them are gone.
   Result<std::vector<NumberedChange>> changes(const CatalogCall& call, const std::string& metalake,
-                                              uint64_t since, size_t limit);
+                                              std::optional<uint64_t> since, size_t limit);
   // The number of the last one; 0: none.
   Result<uint64_t> last_change(const CatalogCall& call, const std::string& metalake);
 

@@ -7,6 +7,7 @@
 //   illegal_privilege          invalid    1001 IllegalPrivilegeException
 //   illegal_role               invalid    1001 IllegalRoleException
 //   illegal_metadata_object    invalid    1001 IllegalMetadataObjectException
+//   illegal_statistic_name     invalid    1001 IllegalStatisticNameException
 //   no_such_<type>             not_found  1003 NoSuch<Type>Exception
 //   <type>_exists              exists     1004 <Type>AlreadyExistsException
 //   tag_associated             exists     1004 TagAlreadyAssociatedException

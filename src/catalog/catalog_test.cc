@@ -3,6 +3,8 @@
 #include <set>
 
 #include "catalog/catalog_fixture.h"
+#include "catalog/counter.h"
+#include "catalog/log_trim.h"
 
 namespace trellis {
 namespace {
@@ -353,6 +355,73 @@ TEST_P(CatalogTest, TheLogSaysWhatHappened) {
   EXPECT_EQ((*some)[0].number, 6u);
   EXPECT_TRUE(catalog_->changes(call(reader), "lake", UINT64_MAX, 2)->empty());
   EXPECT_REASON(catalog_->changes(call(reader), "sea", 0, 2), Code::not_found, "no_such_metalake");
+}
+
+// By age: whoever asks for what is gone is told so, and not that there was nothing.
+TEST_P(CatalogTest, TheLogForgetsWhatIsOld) {
+  create(metalake("lake"));
+  const auto change = [&] {
+    ASSERT_OK(catalog_->alter(call(), metalake("lake"), [](Entity&) { return Status(); }));
+  };
+  for (uint64_t i = 1; i < log_step + 300; i++) change();
+  ASSERT_EQ(notes().size(), 1u);
+  EXPECT_EQ(notes()[0].due_ms, clock_.unix_ms() + log_age_ms);
+  const size_t before = entries();
+  const auto oldest = [&]() -> uint64_t {
+    const auto all = catalog_->changes(call(reader), "lake", {}, 10);
+    EXPECT_OK(all);
+    return all && !all->empty() ? all->front().number : 0;
+  };
+  EXPECT_EQ(oldest(), 1u);
+  collect_all();
+  EXPECT_EQ(entries(), before - log_step);
+  EXPECT_EQ(oldest(), log_step + 1);
+  EXPECT_OK(catalog_->changes(call(reader), "lake", log_step, 10));
+  EXPECT_REASON(catalog_->changes(call(reader), "lake", log_step - 1, 10), Code::not_found,
+                "compacted");
+  EXPECT_REASON(catalog_->changes(call(reader), "lake", 0, 10), Code::not_found, "compacted");
+
+  // All of it, if nothing came since.
+  while (*catalog_->last_change(call(reader), "lake") < 2 * log_step) change();
+  collect_all();
+  EXPECT_EQ(oldest(), 0u);
+  EXPECT_TRUE(catalog_->changes(call(reader), "lake", 2 * log_step, 10)->empty());
+  EXPECT_REASON(catalog_->changes(call(reader), "lake", 2 * log_step - 1, 10), Code::not_found,
+                "compacted");
+  change();
+  EXPECT_EQ(oldest(), 2 * log_step + 1);
+
+  // Notes of a metalake that is gone go, too.
+  while (*catalog_->last_change(call(reader), "lake") < 3 * log_step) change();
+  ASSERT_OK(catalog_->drop(call(), metalake("lake"), {.force = true}));
+  collect_all();
+}
+
+// By number: the last ones stay, however young the others are.
+TEST_P(CatalogTest, TheLogForgetsWhatIsTooMuch) {
+  const Entity lake = create(metalake("lake"));
+  const auto change = [&] {
+    ASSERT_OK(catalog_->alter(call(), metalake("lake"), [](Entity&) { return Status(); }));
+  };
+  for (int i = 0; i < 9; i++) change();
+  EXPECT_EQ(*catalog_->last_change(call(reader), "lake"), 10u);
+  // As if there had been more.
+  const uint64_t last = log_changes_max + log_step;
+  Commit jump;
+  jump.writes.put(encode(CatalogLogKey{id_, lake.ref.id}), encode_counter(last - 1));
+  ASSERT_OK(commit(memory_, jump));
+  change();
+  const auto left = notes();
+  ASSERT_EQ(left.size(), 2u);
+  EXPECT_EQ(left[0].due_ms, clock_.unix_ms());
+  const auto trim = decode_log_trim(left[0].target);
+  ASSERT_TRUE(trim.has_value());
+  EXPECT_EQ(trim->number, log_step);
+  EXPECT_EQ(*catalog_->collect(*tenant_, {&left[0], 1}), 1u);
+  const auto kept = catalog_->changes(call(reader), "lake", {}, 10);
+  ASSERT_OK(kept);
+  ASSERT_EQ(kept->size(), 1u);
+  EXPECT_EQ(kept->front().number, last);
 }
 
 }  // namespace

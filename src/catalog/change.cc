@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "catalog/counter.h"
+#include "catalog/log_trim.h"
 #include "codec/stored_message.h"
 
 namespace trellis {
@@ -239,13 +240,14 @@ Status CatalogChange::put_name(const Entity& entity) {
 
 Status CatalogChange::put_names(const Entity& before, const Entity& entity) {
   const CatalogRef parent = before.above.empty() ? CatalogRef() : before.above.back();
-  TRY_ASSIGN(const Record named,
-             record(name_key(keyspace(), parent, before.ref.type, before.name())));
-  remove(named);
+  // What its own records hold is known, and so need not be read again.
+  const Bytes named = encode_named({before.ref, before.stored.disabled()});
+  view_.remove_found(name_key(keyspace(), parent, before.ref.type, before.name()), named.size());
   TRY(put_name(entity));
   if (entity.name() == before.name() && entity.above == before.above) return {};
-  TRY_ASSIGN(const Record place, record(place_key(keyspace(), entity.ref)));
-  put(place, encode_place({entity.name(), entity.above}));
+  const Bytes place = place_key(keyspace(), entity.ref);
+  view_.remove_found(place, encode_place({before.name(), before.above}).size());
+  view_.put(place, encode_place({entity.name(), entity.above}), Value());
   return {};
 }
 
@@ -283,6 +285,7 @@ Status CatalogChange::log(std::string_view action, const Entity& entity, const E
   also(change);
   put(last, encode_counter(number));
   put({encode(CatalogChangeKey{keyspace(), metalake, number}), Value()}, encode_message(change));
+  leave_log_trims(view_, {metalake, number}, now_ms_);
   return {};
 }
 

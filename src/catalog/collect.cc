@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "catalog/catalog.h"
+#include "catalog/log_trim.h"
 #include "catalog/members.h"
 
 namespace trellis {
@@ -286,7 +287,8 @@ std::optional<KeyPart> Catalog::take_part(const NoteId& id,
   const std::lock_guard lock(collect_mutex_);
   auto known = under_way_.find(id);
   if (known == under_way_.end()) {
-    if (under_way_.size() >= collected_at_once_max) under_way_.clear();
+    if (under_way_.size() >= collected_at_once_max)  // but what others have a part of
+      std::erase_if(under_way_, [](const auto& each) { return each.second.taken == 0; });
     known = under_way_.try_emplace(id, UnderWay{parts(), 0}).first;
   }
   UnderWay& under_way = known->second;
@@ -315,6 +317,7 @@ bool Catalog::is_under_way(const NoteId& id) {
 
 // Some pages of it, beside others who do the same. Whether the note is gone.
 Result<bool> Catalog::collect_one(Tenant& tenant, const Garbage& note) {
+  if (const auto trim = decode_log_trim(note.target)) return trim_log(tenant, note, *trim);
   const Error senseless{Code::corrupt, "a note of the catalog does not make sense"};
   TRY_ASSIGN(const CatalogRef ref, decode_ref(note.target));
   if (ref.type == CatalogType::column) return senseless;

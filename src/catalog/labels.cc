@@ -285,32 +285,26 @@ Result<std::vector<Label>> labels_of(Catalog& catalog, const CatalogCall& call,
   return labels;
 }
 
-Status visit_labelled(Catalog& catalog, const CatalogCall& call, const EntityPath& label,
-                      const std::optional<std::string>& value,
-                      FunctionRef<void(const EntityPath&)> visit) {
+Result<PageStart> visit_labelled(Catalog& catalog, const CatalogCall& call, const EntityPath& label,
+                                 const std::optional<std::string>& value, const PageStart& from,
+                                 FunctionRef<void(const EntityPath&)> visit) {
   Tenant& tenant = call.tenant;
   TRY(tenant.admit(call.caller, Access::read));
   TRY_ASSIGN(const EntityWay way, find_way(tenant, label));
   TRY(require(way));
   const CatalogRelation relation = relation_of(label.type);
   const Uuid& metalake = way.refs.front().id;
-  RelatedPage page;
-  page.more = true;
-  std::optional<CatalogRef> after;
-  while (page.more) {
-    TRY_ASSIGN(page, related_to(tenant, metalake, relation, way.ref(), after));
-    for (const CatalogRef& ref : page.refs) {
-      after = ref;
-      if (value) {
-        TRY_ASSIGN(const auto held, load_relation(tenant, metalake, {relation, ref, way.ref()}));
-        if (!held || std::ranges::find(held->values(), *value) == held->values().end()) continue;
-      }
-      TRY_ASSIGN(const std::optional<EntityPath> path, catalog.path_of(tenant, ref));
-      if (path) visit(*path);
+  std::vector<CatalogRef> refs;
+  TRY_ASSIGN(PageStart next, related_to(tenant, metalake, relation, way.ref(), from, refs));
+  for (const CatalogRef& ref : refs) {
+    if (value) {
+      TRY_ASSIGN(const auto held, load_relation(tenant, metalake, {relation, ref, way.ref()}));
+      if (!held || std::ranges::find(held->values(), *value) == held->values().end()) continue;
     }
-    if (page.refs.empty()) break;
+    TRY_ASSIGN(const std::optional<EntityPath> path, catalog.path_of(tenant, ref));
+    if (path) visit(*path);
   }
-  return {};
+  return next;
 }
 
 }  // namespace trellis

@@ -10,6 +10,7 @@
 
 #include "base/function_ref.h"
 #include "catalog/catalog.h"
+#include "catalog/record_page.h"
 #include "catalog/request_fields.h"
 
 namespace trellis {
@@ -50,9 +51,9 @@ Result<std::vector<Label>> labels_of(Catalog& catalog, const CatalogCall& call,
                                      const EntityPath& object, CatalogType type,
                                      Inherited inherited);
 
-// What has the label itself; `value`: that value of it.
-Status visit_labelled(Catalog& catalog, const CatalogCall& call, const EntityPath& label,
-                      const std::optional<std::string>& value,
-                      FunctionRef<void(const EntityPath&)> visit);
+// A page of what has the label itself; `value`: that value of it.
+Result<PageStart> visit_labelled(Catalog& catalog, const CatalogCall& call, const EntityPath& label,
+                                 const std::optional<std::string>& value, const PageStart& from,
+                                 FunctionRef<void(const EntityPath&)> visit);
 
 }  // namespace trellis

@@ -330,27 +330,21 @@ Result<CatalogModelVersion> load_model_version(const CatalogCall& call, const En
   return no_such_version(model, name);
 }
 
-Status list_model_versions(const CatalogCall& call, const EntityPath& model,
-                           ModelVersionVisitor visit) {
+Result<PageStart> list_model_versions(const CatalogCall& call, const EntityPath& model,
+                                      const PageStart& from, ModelVersionVisitor visit) {
   TRY(call.tenant.admit(call.caller, Access::read));
   TRY_ASSIGN(const EntityWay way, find_way(call.tenant, model));
   TRY(require(way));
-  std::optional<Bytes> from = version_key(call.tenant.id(), way.ref().number(), 0);
-  const Bytes end = successor(version_key(call.tenant.id(), way.ref().number(), UINT32_MAX));
-  bool is_over = false;
-  while (from && !is_over) {
-    Status bad;
-    TRY_ASSIGN(ScanPage page, call.tenant.map().engine.scan(
-                                  {.begin = *from, .end = end}, [&](ByteView, ByteView value) {
-                                    CatalogModelVersion version;
-                                    bad = decode_message(value, version, version_what);
-                                    is_over = !bad || visit(version) == Visit::stop;
-                                    return is_over ? Visit::stop : Visit::go_on;
-                                  }));
-    TRY(bad);
-    from = std::move(page.resume);
-  }
-  return {};
+  const EntityId id = way.ref().number();
+  const Bytes begin = version_key(call.tenant.id(), id, 0);
+  const Bytes end = successor(version_key(call.tenant.id(), id, UINT32_MAX));
+  const auto take = [&](ByteView, ByteView value) -> Status {
+    CatalogModelVersion version;
+    TRY(decode_message(value, version, version_what));
+    visit(version);
+    return {};
+  };
+  return read_record_page(call.tenant, begin, end, from, take);
 }
 
 Result<bool> delete_model_version(const CatalogCall& call, const EntityPath& model,

@@ -18,6 +18,7 @@
 
 #include "base/function_ref.h"
 #include "catalog/change.h"
+#include "catalog/record_page.h"
 #include "catalog/request_fields.h"
 
 namespace trellis {
@@ -37,9 +38,9 @@ Result<stored::CatalogModelVersion> load_model_version(const CatalogCall& call,
                                                        const EntityPath& model,
                                                        const ModelVersionName& name);
 // In the order of their numbers.
-using ModelVersionVisitor = FunctionRef<Visit(const stored::CatalogModelVersion&)>;
-Status list_model_versions(const CatalogCall& call, const EntityPath& model,
-                           ModelVersionVisitor visit);
+using ModelVersionVisitor = FunctionRef<void(const stored::CatalogModelVersion&)>;
+Result<PageStart> list_model_versions(const CatalogCall& call, const EntityPath& model,
+                                      const PageStart& from, ModelVersionVisitor visit);
 // False: it is not there, nor perhaps the model. Its aliases go with it.
 Result<bool> delete_model_version(const CatalogCall& call, const EntityPath& model,
                                   const ModelVersionName& name);

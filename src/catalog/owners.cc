@@ -127,4 +127,23 @@ Result<CatalogExtra> owned_by_creator(Catalog& catalog, const CatalogCall& call,
   return extra;
 }
 
+CatalogExtra unless_it_owns_metalake() {
+  const auto ends = [](const EntityWay& way, const CatalogRef& ref) {
+    return RelationEnds{CatalogRelation::owner, way.refs.front(), ref};
+  };
+  CatalogExtra extra;
+  extra.plan = [ends](CatalogPlan& plan, const CatalogRef& ref) -> Status {
+    plan_relation(plan, plan.way().refs.front().id, ends(plan.way(), ref));
+    return {};
+  };
+  extra.run = [ends](CatalogChange& change, const Entity& entity) -> Status {
+    TRY_ASSIGN(const auto owns,
+               read_relation(change, entity.metalake(), ends(change.way(), entity.ref)));
+    if (!owns) return {};
+    return illegal_argument(fmt::format("Cannot remove {} {}: it is the owner of the metalake",
+                                        catalog_word(entity.ref.type).name, quote(entity.name())));
+  };
+  return extra;
+}
+
 }  // namespace trellis

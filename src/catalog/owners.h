@@ -22,5 +22,8 @@ Result<EntityPath> read_owner(const std::string& metalake, const json::value& re
 // these, with its own.
 Result<CatalogExtra> owned_by_creator(Catalog& catalog, const CatalogCall& call,
                                       const EntityPath& path, size_t before = 1);
+// The same of a drop of a user or group: illegal_argument if it owns the metalake, which nobody
+// could do anything about afterwards.
+CatalogExtra unless_it_owns_metalake();
 
 }  // namespace trellis

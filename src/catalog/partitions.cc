@@ -94,28 +94,19 @@ Result<std::string> load_partition(const CatalogCall& call, const EntityPath& ta
   return std::move(*stored.mutable_partition_json());
 }
 
-Status list_partitions(const CatalogCall& call, const EntityPath& table, PartitionVisitor visit) {
+Result<PageStart> list_partitions(const CatalogCall& call, const EntityPath& table,
+                                  const PageStart& from, PartitionVisitor visit) {
   TRY(call.tenant.admit(call.caller, Access::read));
   TRY_ASSIGN(const EntityWay way, find_way(call.tenant, table));
   TRY(require(way));
   const Bytes prefix = partition_key(call.tenant.id(), way.ref(), {});
-  const Bytes end = prefix_end(prefix);
-  std::optional<Bytes> from = prefix;
-  bool is_over = false;
-  while (from && !is_over) {
-    Status bad;
-    TRY_ASSIGN(ScanPage page, call.tenant.map().engine.scan(
-                                  {.begin = *from, .end = end}, [&](ByteView key, ByteView value) {
-                                    stored::CatalogPartition stored;
-                                    bad = decode_message(value, stored, partition_what);
-                                    is_over = !bad || visit(key.substr(prefix.size()),
-                                                            stored.partition_json()) == Visit::stop;
-                                    return is_over ? Visit::stop : Visit::go_on;
-                                  }));
-    TRY(bad);
-    from = std::move(page.resume);
-  }
-  return {};
+  const auto take = [&](ByteView key, ByteView value) -> Status {
+    stored::CatalogPartition stored;
+    TRY(decode_message(value, stored, partition_what));
+    visit(key.substr(prefix.size()), stored.partition_json());
+    return {};
+  };
+  return read_record_page(call.tenant, prefix, prefix_end(prefix), from, take);
 }
 
 Result<bool> drop_partition(const CatalogCall& call, const EntityPath& table,

@@ -9,6 +9,7 @@
 
 #include "base/function_ref.h"
 #include "catalog/change.h"
+#include "catalog/record_page.h"
 #include "catalog/request_fields.h"
 
 namespace trellis {
@@ -21,9 +22,10 @@ Status add_partition(const CatalogCall& call, const EntityPath& table,
 // The JSON that is answered.
 Result<std::string> load_partition(const CatalogCall& call, const EntityPath& table,
                                    const std::string& name);
-// In the order of their names (bytes). What is visited dies when the visitor returns.
-using PartitionVisitor = FunctionRef<Visit(std::string_view name, std::string_view json)>;
-Status list_partitions(const CatalogCall& call, const EntityPath& table, PartitionVisitor visit);
+// A page, in the order of their names (bytes). What is visited dies when the visitor returns.
+using PartitionVisitor = FunctionRef<void(std::string_view name, std::string_view json)>;
+Result<PageStart> list_partitions(const CatalogCall& call, const EntityPath& table,
+                                  const PageStart& from, PartitionVisitor visit);
 // False: it is not there. Its statistics stay, as Gravitino's do.
 Result<bool> drop_partition(const CatalogCall& call, const EntityPath& table,
                             const std::string& name);

@@ -149,27 +149,17 @@ Result<std::vector<CatalogRef>> related_from(CatalogChange& change, const Uuid& 
   return related_from(scan, change.keyspace(), metalake, relation, from);
 }
 
-Result<RelatedPage> related_to(Tenant& tenant, const Uuid& metalake, CatalogRelation relation,
-                               const CatalogRef& to, const std::optional<CatalogRef>& after,
-                               size_t limit) {
+Result<PageStart> related_to(Tenant& tenant, const Uuid& metalake, CatalogRelation relation,
+                             const CatalogRef& to, const PageStart& from,
+                             std::vector<CatalogRef>& refs, size_t limit) {
   const Bytes prefix =
       without_last(inverse_key(tenant.id(), metalake, {relation, CatalogRef(), to}), CatalogRef());
-  Bytes begin = prefix;
-  if (after) begin = successor(prefix + encode_ref(*after));
-  RelatedPage related;
-  Status bad;
-  TRY_ASSIGN(
-      const ScanPage page,
-      tenant.map().engine.scan({.begin = begin, .end = prefix_end(prefix), .entries_max = limit},
-                               [&](ByteView key, ByteView) {
-                                 const auto found = decode<CatalogInverseKey>(key);
-                                 if (!found) bad = found.error();
-                                 if (found) related.refs.push_back(found->from);
-                                 return found ? Visit::go_on : Visit::stop;
-                               }));
-  TRY(bad);
-  related.more = page.resume.has_value();
-  return related;
+  const auto take = [&](ByteView key, ByteView) -> Status {
+    TRY_ASSIGN(const auto found, decode<CatalogInverseKey>(key));
+    refs.push_back(found.from);
+    return {};
+  };
+  return read_record_page(tenant, prefix, prefix_end(prefix), from, take, limit);
 }
 
 Result<std::optional<stored::CatalogRelation>> load_relation(Tenant& tenant, const Uuid& metalake,

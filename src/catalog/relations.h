@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "catalog/catalog.h"
+#include "catalog/record_page.h"
 
 namespace trellis {
 
@@ -42,14 +43,10 @@ Result<std::vector<CatalogRef>> related_from(Tenant& tenant, const Uuid& metalak
                                              CatalogRelation relation, const CatalogRef& from);
 Result<std::vector<CatalogRef>> related_from(CatalogChange& change, const Uuid& metalake,
                                              CatalogRelation relation, const CatalogRef& from);
-// A page of those that have a relation to `to`; `after`: behind which.
-struct RelatedPage {
-  std::vector<CatalogRef> refs;
-  bool more = false;
-};
-Result<RelatedPage> related_to(Tenant& tenant, const Uuid& metalake, CatalogRelation relation,
-                               const CatalogRef& to, const std::optional<CatalogRef>& after = {},
-                               size_t limit = 1'000);
+// Appends a page of those that have a relation to `to`.
+Result<PageStart> related_to(Tenant& tenant, const Uuid& metalake, CatalogRelation relation,
+                             const CatalogRef& to, const PageStart& from,
+                             std::vector<CatalogRef>& refs, size_t limit = record_page_entries);
 // The record itself, without locks.
 Result<std::optional<stored::CatalogRelation>> load_relation(Tenant& tenant, const Uuid& metalake,
                                                              const RelationEnds& ends);

@@ -411,10 +411,10 @@ Result<std::vector<Entity>> roles_of_object(Catalog& catalog, const CatalogCall&
   TRY_ASSIGN(const EntityWay way, find_way(tenant, object));
   TRY(as_object(require(way, IfDisabled::itself_is_fine)));
   const CatalogRef& metalake = way.refs.front();
-  TRY_ASSIGN(const RelatedPage page,
-             related_to(tenant, metalake.id, CatalogRelation::grant, way.ref(), {}, related_max));
+  std::vector<CatalogRef> refs;
+  TRY(related_to(tenant, metalake.id, CatalogRelation::grant, way.ref(), {}, refs, related_max));
   TRY_ASSIGN(std::vector<std::optional<Entity>> roles,
-             live_members(catalog, tenant, metalake, page.refs));
+             live_members(catalog, tenant, metalake, refs));
   std::vector<Entity> found;
   for (std::optional<Entity>& role : roles)
     if (role) found.push_back(std::move(*role));

@@ -22,8 +22,10 @@ Bytes statistic_key(KeyspaceId keyspace, const EntityWay& table, std::string_vie
 Status check_statistic_name(std::string_view name) {
   if (name.empty()) return illegal_argument("statistic name must not be null or empty");
   if (name.starts_with(custom_prefix) && name.size() <= catalog_name_bytes_max) return {};
-  return illegal_argument(fmt::format("Statistic name must start with {} , but got: {}",
-                                      custom_prefix, name.substr(0, 200)));
+  return Error{Code::invalid,
+               fmt::format("Statistic name must start with {} , but got: {}", custom_prefix,
+                           name.substr(0, 200)),
+               "illegal_statistic_name"};
 }
 
 Status check_partition_name(std::string_view name) {
@@ -66,39 +68,29 @@ Result<std::vector<std::string>> read_names(RequestFields& fields, std::string_v
 }
 
 constexpr auto plan_statistics = [](CatalogPlan& plan) -> Status {
-  TRY(plan.require());
+  TRY(as_object(plan.require()));
   plan.read_entity();
   plan.exclusive(statistic_key(plan.keyspace(), plan.way(), {}, "s"));
   return {};
 };
 
-Status visit_statistics(const CatalogCall& call, ByteView begin, ByteView end,
-                        StatisticVisitor visit) {
-  std::optional<Bytes> from(begin);
-  bool is_over = false;
-  while (from && !is_over) {
-    Status bad;
-    TRY_ASSIGN(ScanPage page, call.tenant.map().engine.scan(
-                                  {.begin = *from, .end = end}, [&](ByteView key, ByteView value) {
-                                    stored::CatalogStatistic statistic;
-                                    Bytes scratch;
-                                    const auto decoded = decode<CatalogStatisticKey>(key, scratch);
-                                    bad = decoded ? decode_message(value, statistic, statistic_what)
-                                                  : Status(decoded.error());
-                                    is_over = !bad || visit(decoded->partition, decoded->name,
-                                                            statistic) == Visit::stop;
-                                    return is_over ? Visit::stop : Visit::go_on;
-                                  }));
-    TRY(bad);
-    from = std::move(page.resume);
-  }
-  return {};
+Result<PageStart> visit_statistics(const CatalogCall& call, ByteView begin, ByteView end,
+                                   const PageStart& from, StatisticVisitor visit) {
+  const auto take = [&](ByteView key, ByteView value) -> Status {
+    Bytes scratch;
+    TRY_ASSIGN(const auto decoded, decode<CatalogStatisticKey>(key, scratch));
+    stored::CatalogStatistic statistic;
+    TRY(decode_message(value, statistic, statistic_what));
+    visit(decoded.partition, decoded.name, statistic);
+    return {};
+  };
+  return read_record_page(call.tenant, begin, end, from, take);
 }
 
 Result<EntityWay> readable_table(const CatalogCall& call, const EntityPath& table) {
   TRY(call.tenant.admit(call.caller, Access::read));
   TRY_ASSIGN(EntityWay way, find_way(call.tenant, table));
-  TRY(require(way));
+  TRY(as_object(require(way)));
   return way;
 }
 
@@ -158,7 +150,7 @@ Status update_statistics(const CatalogCall& call, const EntityPath& table,
                          const std::vector<StatisticValues>& statistics) {
   return change_catalog(
       call, std::span(&table, 1), plan_statistics, [&](CatalogChange& change) -> Status {
-        TRY(change.require());
+        TRY(as_object(change.require()));
         TRY_ASSIGN(const Entity entity, change.entity());
         for (const StatisticValues& of_one : statistics) {
           for (const auto& [name, value] : of_one.values) {
@@ -187,7 +179,7 @@ Result<bool> drop_statistics(const CatalogCall& call, const EntityPath& table,
   bool dropped = false;
   TRY(change_catalog(
       call, std::span(&table, 1), plan_statistics, [&](CatalogChange& change) -> Status {
-        TRY(change.require());
+        TRY(as_object(change.require()));
         TRY_ASSIGN(const Entity entity, change.entity());
         dropped = false;
         for (const StatisticNames& of_one : names) {
@@ -206,16 +198,18 @@ Result<bool> drop_statistics(const CatalogCall& call, const EntityPath& table,
   return dropped;
 }
 
-Status list_statistics(const CatalogCall& call, const EntityPath& table, StatisticVisitor visit) {
+Result<PageStart> list_statistics(const CatalogCall& call, const EntityPath& table,
+                                  const PageStart& from, StatisticVisitor visit) {
   TRY_ASSIGN(const EntityWay way, readable_table(call, table));
   const Bytes prefix = statistic_key(call.tenant.id(), way, {}, {});
-  return visit_statistics(call, prefix, prefix_end(prefix), visit);
+  return visit_statistics(call, prefix, prefix_end(prefix), from, visit);
 }
 
-Status list_partition_statistics(const CatalogCall& call, const EntityPath& table,
-                                 const PartitionInterval& interval, StatisticVisitor visit) {
+Result<PageStart> list_partition_statistics(const CatalogCall& call, const EntityPath& table,
+                                            const PartitionInterval& interval,
+                                            const PageStart& from, StatisticVisitor visit) {
   for (const std::string& name : {interval.from, interval.to}) {
-    if (name.size() > catalog_name_bytes_max) return check_partition_name(name);
+    if (name.size() > catalog_name_bytes_max) TRY(check_partition_name(name));
   }
   TRY_ASSIGN(const EntityWay way, readable_table(call, table));
   const auto key = [&](std::string_view partition) {
@@ -230,8 +224,8 @@ Status list_partition_statistics(const CatalogCall& call, const EntityPath& tabl
   if (!interval.to.empty()) {
     end = interval.with_to ? prefix_end(key(interval.to)) : key(interval.to);
   }
-  if (begin >= end) return {};
-  return visit_statistics(call, begin, end, visit);
+  if (begin >= end) return PageStart();
+  return visit_statistics(call, begin, end, from, visit);
 }
 
 }  // namespace trellis

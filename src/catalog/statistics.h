@@ -1,7 +1,7 @@
 // Statistics of tables and their partitions: st_ metalake _ ref _ partition* name. Values are any
 // JSON without null; names begin with "custom-".
 //
-// Errors: illegal_argument, those of catalog.h.
+// Errors: illegal_argument, illegal_statistic_name, those of catalog.h.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 
 #include "base/function_ref.h"
 #include "catalog/change.h"
+#include "catalog/record_page.h"
 #include "catalog/request_fields.h"
 
 namespace trellis {
@@ -40,9 +41,11 @@ Status update_statistics(const CatalogCall& call, const EntityPath& table,
 Result<bool> drop_statistics(const CatalogCall& call, const EntityPath& table,
                              const std::vector<StatisticNames>& names);
 
-using StatisticVisitor = FunctionRef<Visit(std::string_view partition, std::string_view name,
-                                           const stored::CatalogStatistic& statistic)>;
-Status list_statistics(const CatalogCall& call, const EntityPath& table, StatisticVisitor visit);
+// A page.
+using StatisticVisitor = FunctionRef<void(std::string_view partition, std::string_view name,
+                                          const stored::CatalogStatistic& statistic)>;
+Result<PageStart> list_statistics(const CatalogCall& call, const EntityPath& table,
+                                  const PageStart& from, StatisticVisitor visit);
 // Of partitions in an interval of names; empty: without that end.
 struct PartitionInterval {
   std::string from = {};
@@ -50,7 +53,8 @@ struct PartitionInterval {
   std::string to = {};
   bool with_to = false;
 };
-Status list_partition_statistics(const CatalogCall& call, const EntityPath& table,
-                                 const PartitionInterval& interval, StatisticVisitor visit);
+Result<PageStart> list_partition_statistics(const CatalogCall& call, const EntityPath& table,
+                                            const PartitionInterval& interval,
+                                            const PageStart& from, StatisticVisitor visit);
 
 }  // namespace trellis

@@ -99,7 +99,7 @@ void add_catalog_search(CLI::App& catalog, ClientCommands& commands) {
 
 struct CatalogLogArguments {
   std::string metalake;
-  std::string since = "0";
+  std::string since;
   std::string limit;
   bool follows = false;
 };
@@ -118,15 +118,16 @@ Status print_change(ClientSession& session, const json::object& change) {
 }
 
 Status print_log(ClientSession& session, const CatalogLogArguments& arguments) {
-  TRY_ASSIGN(uint64_t since, parse_whole_number(arguments.since));
+  std::string since = arguments.since;  // empty: from the oldest one on
   uint64_t left = std::numeric_limits<uint64_t>::max();
   if (!arguments.limit.empty()) {
     TRY_ASSIGN(left, parse_whole_number(arguments.limit, 1));
   }
   while (left > 0) {
-    const std::string target =
-        fmt::format("/metalakes/{}/changes?since={}&limit={}", percent_encode(arguments.metalake),
-                    since, std::min(left, changes_in_a_page));
+    std::string target =
+        fmt::format("/metalakes/{}/changes?limit={}", percent_encode(arguments.metalake),
+                    std::min(left, changes_in_a_page));
+    if (!since.empty()) target += "&since=" + since;
     TRY_ASSIGN(const ApiAnswer answer,
                session.api.ask({.target = catalog_target(session, target)}));
     const json::array& changes = array_at(answer.object, "changes");
@@ -136,8 +137,8 @@ Status print_log(ClientSession& session, const CatalogLogArguments& arguments) {
       TRY(print_change(session, value.get_object()));
     }
     TRY(session.out.flush());
-    const uint64_t before = std::exchange(since, number_at(answer.object, "last").value_or(since));
-    if (since != before) continue;
+    since = std::to_string(number_at(answer.object, "last").value_or(0));
+    if (!changes.empty()) continue;
     if (!arguments.follows) break;
     session.clock.pause_us(follow_pause_us);
   }
@@ -150,13 +151,15 @@ void add_catalog_log(CLI::App& catalog, ClientCommands& commands) {
       catalog, "log", "Show what was changed in a metalake, by whom, oldest first",
       [arguments](ClientSession& session) { return print_log(session, *arguments); });
   add_argument(*log, "METALAKE", arguments->metalake, "Where")->required()->check(check_not_empty);
-  add_text(*log, "--since", arguments->since, "N", "Those behind the change with this number")
+  add_text(*log, "--since", arguments->since, "N",
+           "Those behind the change with this number (default all that are kept)")
       ->check(checked_by([](const std::string& text) { return parse_whole_number(text); }));
   add_text(*log, "--limit", arguments->limit, "N", "At most so many (default all)")
       ->check(checked_by([](const std::string& text) { return parse_whole_number(text, 1); }));
   log->add_flag("-f,--follow", arguments->follows, "Then wait for more, until Ctrl-C");
   log->footer(
-      "A line for each: number, time, user, action, type and path; with --json an object.\n"
+      "A line for each: number, time, user, action, type and path; with --json an object. The "
+      "changes of the last seven days are kept, the last 102,400 at most.\n"
       "Examples:\n"
       "  trellis catalog log lake\n"
       "  trellis catalog log lake --since 1200 --follow --json");

@@ -37,7 +37,7 @@ struct CatalogImportArguments {
 // As a request has it that makes the same again.
 json::object request_of(const CatalogRecord& record) {
   json::object body = record.entity;
-  for (const std::string_view answered : {"audit", "inherited", "latestVersion"})
+  for (const std::string_view answered : {"audit", "inherited", "latestVersion", "roles"})
     body.erase(answered);
   if (record.type == "function" || record.type == model_version_record) body.erase("version");
   if (record.type == "fileset" && body.contains("storageLocations")) body.erase("storageLocation");
@@ -49,6 +49,25 @@ json::object request_of(const CatalogRecord& record) {
   }
   if (record.type == partition_record) return {{"partitions", json::array{std::move(body)}}};
   return body;
+}
+
+std::string metalake_rest(const CatalogRecord& record) {
+  return entity_rest({&metalake_kind, {record.names.front()}});
+}
+
+// {"tagsToAdd":["pii"]}, with values as version 2 has it.
+ApiCall label_call(const CatalogRecord& record, const std::string& target) {
+  const bool is_tag = record.type == tag_object_record;
+  const std::string& label = record.names.back();
+  const json::array& values = array_at(record.entity, "values");
+  json::array added;
+  for (const json::value& value : values)
+    added.push_back(json::object{{"name", label}, {"value", value}});
+  if (added.empty()) added.emplace_back(label);
+  ApiCall call = json_call(HttpMethod::post, target + (is_tag ? "tags" : "policies"),
+                           {{is_tag ? "tagsToAdd" : "policiesToAdd", std::move(added)}});
+  if (!values.empty()) call.content_type = "application/vnd.gravitino.v2+json";
+  return call;
 }
 
 // Makes what records say. Those that stand in schemas are made several at a time.
@@ -100,16 +119,45 @@ class CatalogImporter {
       return entity_rest({find_catalog_kind("model"), record.names}) + "/versions";
     if (record.type == partition_record)
       return entity_rest({find_catalog_kind("table"), record.names}) + "/partitions";
+    if (record.type == user_record || record.type == group_record || record.type == role_record)
+      return metalake_rest(record) + "/" + record.type + "s";
     const std::span above(record.names.data(), record.names.size() - 1);
     return entities_rest(*find_catalog_kind(record.type), above);
   }
 
+  ApiCall call_of(const CatalogRecord& record) const {
+    if (record.type != tag_object_record && record.type != policy_object_record)
+      return json_call(HttpMethod::post, catalog_target(session_, target_of(record)),
+                       request_of(record));
+    return label_call(
+        record,
+        catalog_target(session_, fmt::format("{}/objects/{}/{}/", metalake_rest(record),
+                                             text_at(record.entity, "type"),
+                                             percent_encode(text_at(record.entity, "fullName")))));
+  }
+
+  // Of a user or group that is there.
+  Status grant_roles(ApiClient& api, const CatalogRecord& record) {
+    const json::array& roles = array_at(record.entity, "roles");
+    if (roles.empty()) return {};
+    const std::string rest = fmt::format("{}/permissions/{}s/{}/grant", metalake_rest(record),
+                                         record.type, percent_encode(record.names.back()));
+    TRY(api.ask(
+        json_call(HttpMethod::put, catalog_target(session_, rest), {{"roleNames", roles}})));
+    return {};
+  }
+
   Status make(ApiClient& api, const CatalogRecord& record) {
+    TRY(make_one(api, record));
+    const bool has_roles = record.type == user_record || record.type == group_record;
+    return has_roles ? grant_roles(api, record) : Status();
+  }
+
+  Status make_one(ApiClient& api, const CatalogRecord& record) {
     const std::string path = fmt::format("{}", fmt::join(record.names, "."));
     // Versions have no names: they would be linked once more to a model that was there.
     if (record.type == model_version_record && was_there(path)) return {};
-    ApiCall call = json_call(HttpMethod::post, catalog_target(session_, target_of(record)),
-                             request_of(record));
+    ApiCall call = call_of(record);
     call.expected_status = status_conflict;
     const auto answer = api.ask(call);
     if (!answer)
@@ -182,9 +230,11 @@ Result<CatalogRecord> parse_record(std::string_view line) {
     if (name.is_string()) record.names.emplace_back(name.get_string());
   const CatalogKind* kind = find_catalog_kind(record.type);
   const bool is_member = record.type == partition_record || record.type == model_version_record;
-  if (kind == nullptr && !is_member)
+  const bool is_relation = is_relation_record(record.type);
+  if (kind == nullptr && !is_member && !is_relation)
     return Error{Code::invalid, fmt::format("there is no type {}", quote(record.type))};
-  if (record.names.size() != (is_member ? schema_kind.depth + 1 : kind->depth))
+  const size_t depth = is_relation ? 2 : is_member ? schema_kind.depth + 1 : kind->depth;
+  if (record.names.size() != depth)
     return Error{Code::invalid, fmt::format("a {} has another number of names", record.type)};
   return record;
 }

@@ -25,7 +25,15 @@ std::vector<std::string> with(std::span<const std::string> above, std::string na
   return names;
 }
 
+// What users, groups and roles are answered with while authorization is off.
+constexpr unsigned status_off = 405;
+
 }  // namespace
+
+bool is_relation_record(std::string_view type) {
+  return type == tag_object_record || type == policy_object_record || type == role_record ||
+         type == user_record || type == group_record;
+}
 
 Result<ApiAnswer> CatalogWalk::get(const std::string& rest) {
   return api_.ask({.target = options_.front + rest, .headers = options_.headers});
@@ -90,7 +98,11 @@ Status CatalogWalk::visit_contents(const CatalogPath& path, const json::object& 
       // Older ones have no policies.
       if (!done && done.error().code != Code::not_found) return done;
     }
-    return go_into(catalog_kind);
+    TRY(go_into(catalog_kind));
+    const Status done = visit_relations(path);
+    if (done || !options_.is_gravitino) return done;
+    if (options_.skipped) options_.skipped(path.text(), "relations: " + done.error().message);
+    return {};
   }
   if (&kind == &catalog_kind) {
     catalog_type_ = text_at(entity, "type");
@@ -109,6 +121,62 @@ Status CatalogWalk::visit_contents(const CatalogPath& path, const json::object& 
     return visit_members(path, "/versions?details=true", "infos", model_version_record);
   if (kind.name == "table" && !array_at(entity, "partitioning").empty())
     return visit_members(path, "/partitions?details=true", "partitions", partition_record);
+  return {};
+}
+
+Status CatalogWalk::visit_relations(const CatalogPath& metalake) {
+  for (const CatalogKind& label : label_kinds) {
+    const Status done = each(label, metalake.names, [&](const json::object& found) {
+      return visit_labelled({&label, with(metalake.names, text_at(found, "name"))});
+    });
+    if (!done && done.error().code != Code::not_found) return done;
+  }
+  return visit_access(metalake);
+}
+
+Status CatalogWalk::visit_labelled(const CatalogPath& label) {
+  const bool is_tag = label.kind->name == "tag";
+  TRY_ASSIGN(const ApiAnswer answer, get(entity_rest(label) + "/objects"));
+  for (const json::value& value : array_at(answer.object, "metadataObjects")) {
+    if (!value.is_object()) continue;
+    json::object object = value.get_object();
+    if (is_tag) {
+      TRY_ASSIGN(
+          const ApiAnswer on,
+          get(fmt::format("/metalakes/{}/objects/{}/{}/tags/{}", percent_encode(label.names[0]),
+                          text_at(object, "type"), percent_encode(text_at(object, "fullName")),
+                          percent_encode(label.names[1]))));
+      const json::array& values = array_at(object_at(on.object, "tag"), "assignmentValues");
+      if (!values.empty()) object["values"] = values;
+    }
+    TRY(visit_({std::string(is_tag ? tag_object_record : policy_object_record), label.names,
+                std::move(object)}));
+  }
+  return {};
+}
+
+Status CatalogWalk::visit_access(const CatalogPath& metalake) {
+  const std::string rest = entity_rest(metalake);
+  TRY_ASSIGN(const ApiAnswer roles, api_.ask({.target = options_.front + rest + "/roles",
+                                              .headers = options_.headers,
+                                              .expected_status = status_off}));
+  if (roles.status == status_off) return {};
+  for (const json::value& name : array_at(roles.object, "names")) {
+    if (!name.is_string()) continue;
+    const std::string text(name.get_string());
+    TRY_ASSIGN(const ApiAnswer answer, get(rest + "/roles/" + percent_encode(text)));
+    TRY(visit_(
+        {std::string(role_record), with(metalake.names, text), object_at(answer.object, "role")}));
+  }
+  for (const auto& [plural, type] :
+       {std::pair("users", user_record), std::pair("groups", group_record)}) {
+    TRY_ASSIGN(const ApiAnswer answer, get(fmt::format("{}/{}?details=true", rest, plural)));
+    for (const json::value& value : array_at(answer.object, plural)) {
+      if (!value.is_object()) continue;
+      const json::object& found = value.get_object();
+      TRY(visit_({std::string(type), with(metalake.names, text_at(found, "name")), found}));
+    }
+  }
   return {};
 }
 

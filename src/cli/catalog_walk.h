@@ -19,7 +19,9 @@ namespace trellis {
 // A line of an export:
 // {"type":"table","names":["lake","hive","sales","orders"],"entity":{"name":"orders",...}}
 // The entity is what the server answers with. Beside the kinds of catalog_command.h there are
-// "partition" with the names of its table and "model_version" with those of its model.
+// "partition" with the names of its table and "model_version" with those of its model; and behind
+// all else of a metalake "tag_object" and "policy_object" ({"fullName","type","values"?}) with the
+// names of the label, "role", "user" and "group".
 struct CatalogRecord {
   std::string type;
   std::vector<std::string> names;
@@ -27,6 +29,13 @@ struct CatalogRecord {
 };
 inline constexpr std::string_view partition_record = "partition";
 inline constexpr std::string_view model_version_record = "model_version";
+inline constexpr std::string_view tag_object_record = "tag_object";
+inline constexpr std::string_view policy_object_record = "policy_object";
+inline constexpr std::string_view role_record = "role";
+inline constexpr std::string_view user_record = "user";
+inline constexpr std::string_view group_record = "group";
+// Whether it is one of those that stand behind all else of a metalake; they have two names.
+bool is_relation_record(std::string_view type);
 
 struct CatalogWalkOptions {
   std::string front;                     // what targets begin with: "/k/shop/api"
@@ -60,6 +69,9 @@ class CatalogWalk {
   Status visit_members(const CatalogPath& path, std::string_view rest, std::string_view array,
                        std::string_view type);
   bool may_have(const CatalogKind& kind) const;
+  Status visit_relations(const CatalogPath& metalake);
+  Status visit_labelled(const CatalogPath& label);
+  Status visit_access(const CatalogPath& metalake);
 
   ApiClient& api_;
   CatalogWalkOptions options_;

@@ -96,7 +96,16 @@ Result<HttpResponse> set_in_use(CatalogRequest& request) {
   return catalog_answer();
 }
 
-// Nothing is connected to: it fails if the catalog could not be created. HTTP says 200 either way.
+// Nothing is connected to. HTTP says 200 whatever comes of it.
+Result<HttpResponse> tested(const Status& checked) {
+  if (checked) return catalog_answer();
+  if (gravitino_error(checked.error()).status >= 500) return Error(checked.error());
+  HttpResponse response = catalog_error(checked.error(), checked.error().message);
+  response.status = 200;
+  return response;
+}
+
+// It fails if the catalog could not be created.
 Result<HttpResponse> test_connection(CatalogRequest& request) {
   const auto check = [&]() -> Status {
     TRY_ASSIGN(const stored::CatalogEntity draft, read_draft(request));
@@ -106,12 +115,22 @@ Result<HttpResponse> test_connection(CatalogRequest& request) {
     if (there.error().reason == "no_such_catalog") return {};
     return Error(there.error());
   };
-  const Status checked = check();
-  if (checked) return catalog_answer();
-  if (gravitino_error(checked.error()).status >= 500) return Error(checked.error());
-  HttpResponse response = catalog_error(checked.error(), checked.error().message);
-  response.status = 200;
-  return response;
+  return tested(check());
+}
+
+// Of one that is there, as it would be with the updates of the body, if there is one.
+Result<HttpResponse> test_catalog(CatalogRequest& request) {
+  const auto check = [&]() -> Status {
+    CatalogUpdates updates;
+    if (!request.http.body.empty()) {
+      TRY_ASSIGN(const json::value body, read_catalog_body(request));
+      TRY_ASSIGN(updates, CatalogUpdates::read(CatalogType::catalog, body));
+    }
+    TRY_ASSIGN(Entity catalog, request.catalog().load(request.call(), request.path()));
+    if (catalog.stored.disabled()) return not_in_use(CatalogType::catalog, catalog.name());
+    return updates.apply(catalog.stored);
+  };
+  return tested(check());
 }
 
 constexpr size_t any_body = catalog_body_bytes_max;
@@ -134,6 +153,7 @@ std::vector<CatalogRoute> routes_of_levels() {
       {get, metalake, "/catalogs", c, "LIST", list_entities},
       {post, metalake, "/catalogs", c, "CREATE", create_entity, any_body},
       {post, metalake, "/catalogs/testConnection", c, "", test_connection, any_body, "", true},
+      {post, catalog, "/testConnection", c, "TEST", test_catalog, any_body, "", true},
       {get, catalog, "", c, "LOAD", load_entity},
       {put, catalog, "", c, "ALTER", alter_entity, any_body},
       {patch, catalog, "", c, "ALTER", set_in_use, any_body},
@@ -192,6 +212,10 @@ std::vector<CatalogRoute> make_entity_routes() {
   add_leaf_routes(CatalogType::function, "REGISTER", create_entity, routes);
   add_label_routes(CatalogType::tag, routes);
   add_label_routes(CatalogType::policy, routes);
+  for (CatalogRoute& route : routes)
+    for (const CatalogHandler one_step :
+         {create_entity, create_fileset, alter_entity, drop_entity, undelete_entity, set_in_use})
+      if (route.handler == one_step) route.is_one_step = true;
   return routes;
 }
 

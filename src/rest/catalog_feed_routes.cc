@@ -1,6 +1,8 @@
 // What happened in a metalake, and where something is.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "catalog/entity_json.h"
 #include "json/json_text.h"
 #include "rest/answers.h"
@@ -40,21 +42,22 @@ void append_change(Bytes& out, const Catalog::NumberedChange& numbered) {
   out += fmt::format(",\"version\":{}}}", change.version());
 }
 
-// Those behind ?since. `last` is what to ask for next; it stays if there are none.
+// Those behind ?since. `last` is what to ask for next; it stays if there are none. `newest` is the
+// number of the last one that there was: who has all of that needs only what follows.
 Result<HttpResponse> get_changes(CatalogRequest& request) {
   TRY_ASSIGN(const auto since, query_number(request.http, "since"));
   TRY_ASSIGN(const size_t limit,
              query_limit(request.http, changes_limit_default, changes_limit_max));
   const std::string& metalake = request.names[0];
-  TRY_ASSIGN(const auto changes,
-             request.catalog().changes(request.call(), metalake, since.value_or(0), limit));
+  TRY_ASSIGN(const uint64_t newest, request.catalog().last_change(request.call(), metalake));
+  TRY_ASSIGN(const auto changes, request.catalog().changes(request.call(), metalake, since, limit));
   Bytes members = ",\"changes\":[";
   for (const auto& change : changes) {
     if (members.back() == '}') members += ',';
     append_change(members, change);
   }
-  members +=
-      fmt::format("],\"last\":{}", changes.empty() ? since.value_or(0) : changes.back().number);
+  const uint64_t last = changes.empty() ? since.value_or(newest) : changes.back().number;
+  members += fmt::format("],\"last\":{},\"newest\":{}", last, std::max(last, newest));
   return catalog_answer(members);
 }
 

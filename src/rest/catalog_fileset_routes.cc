@@ -45,12 +45,13 @@ Result<HttpResponse> get_location(CatalogRequest& request) {
 class FilesetFiles final : public BodySource {
  public:
   FilesetFiles(const CatalogRequest& request, std::shared_ptr<Files> files, FileLister lister,
-               std::string directory)
+               std::string directory, std::string shown_directory)
       : context_(request.context),
         authorization_(request.user.authorization),
         files_(std::move(files)),
         lister_(std::move(lister)),
-        directory_(std::move(directory)) {}
+        directory_(std::move(directory)),
+        shown_directory_(std::move(shown_directory)) {}
 
   Result<Chunk> next() override {
     TRY(check_still_valid(context_, authorization_));
@@ -84,7 +85,7 @@ class FilesetFiles final : public BodySource {
     out += fmt::format(",\"isDir\":{},\"size\":{},\"lastModified\":{},\"path\":", is_directory,
                        file.attributes && !is_directory ? file.attributes->size : 0,
                        file.attributes ? file.attributes->modified_ns / 1'000'000 : 0);
-    append_json_string(out, directory_);
+    append_json_string(out, shown_directory_);
     out += '}';
   }
 
@@ -92,13 +93,23 @@ class FilesetFiles final : public BodySource {
   const std::string authorization_;
   const std::shared_ptr<Files> files_;
   FileLister lister_;
-  const std::string directory_;  // that they are in
+  const std::string directory_;        // that they are in
+  const std::string shown_directory_;  // as the clients' file system names it
   bool has_begun_ = false;
   bool has_any_ = false;
 };
 
+// "/fileset/catalog/schema/name/sub/path"
+Result<std::string> virtual_directory(const CatalogRequest& request) {
+  TRY_ASSIGN(std::string sub_path, query_sub_path(request));
+  if (sub_path.ends_with('/')) sub_path.pop_back();
+  if (!sub_path.empty() && !sub_path.starts_with('/')) sub_path.insert(0, "/");
+  return fmt::format("/fileset/{}{}", fmt::join(request.names.subspan(1, 3), "/"), sub_path);
+}
+
 Result<HttpResponse> list_files(CatalogRequest& request) {
   TRY_ASSIGN(const std::string location, find_location(request));
+  TRY_ASSIGN(std::string shown_directory, virtual_directory(request));
   if (!location.starts_with(trellis_location)) {
     return Error{Code::unsupported,
                  fmt::format("{} is not in Trellis: files are listed of trellis:///PATH only",
@@ -112,8 +123,8 @@ Result<HttpResponse> list_files(CatalogRequest& request) {
              files->lister(request.user.data.caller, directory, {.attributes = true}));
   HttpResponse response;
   response.content_type = json_type;
-  response.stream =
-      std::make_unique<FilesetFiles>(request, std::move(files), std::move(lister), directory);
+  response.stream = std::make_unique<FilesetFiles>(request, std::move(files), std::move(lister),
+                                                   directory, std::move(shown_directory));
   return response;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "catalog/owners.h"
+#include "net/ascii.h"
+#include "rest/request_reading.h"
 
 namespace trellis {
 namespace {
@@ -101,6 +103,19 @@ bool is_self(const CatalogRequest& request) {
   return request.route.type == CatalogType::user && request.names[1] == request.user.user;
 }
 
+// GET .../tables/{table}?privileges=modify_table: for whoever is about to change it.
+Result<bool> asks_to_modify(const CatalogRequest& request) {
+  if (request.route.type != CatalogType::table || request.route.operation != "LOAD") return false;
+  TRY_ASSIGN(const auto given, query_text(request.http, "privileges"));
+  if (!given) return false;
+  for (std::string_view rest = *given; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    if (equals_ignoring_case(one, "modify_table")) return true;
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  }
+  return false;
+}
+
 Result<bool> may_read(const CatalogRequest& request) {
   const CatalogAccess& access = *request.access;
   const CatalogRoute& route = request.route;
@@ -113,6 +128,8 @@ Result<bool> may_read(const CatalogRequest& request) {
     return access.may_load(request.parent_path());
   }
   const EntityPath path = request.path();
+  TRY_ASSIGN(const bool to_modify, asks_to_modify(request));
+  if (to_modify) return access.may(path, privileges(Privilege::modify_table));
   TRY_ASSIGN(const bool may, access.may_load(path));
   if (may || is_self(request)) return true;
   if (route.type != CatalogType::role) return false;
@@ -182,11 +199,6 @@ Result<std::vector<bool>> visible_members(const CatalogRequest& request, Catalog
   TRY_ASSIGN(const ChildFilter filter,
              ChildFilter::of(*request.access, metalake_of(request), type));
   return filter.keep(refs);
-}
-
-Result<bool> is_visible(const CatalogRequest& request, const EntityPath& path) {
-  if (!request.access) return true;
-  return request.access->may_load(path);
 }
 
 Result<CatalogExtra> extra_of_create(const CatalogRequest& request, const EntityPath& path,

@@ -14,8 +14,6 @@ Status require_access(const CatalogRequest& request, const EntityPath& path, Pri
 // Which of what stands in the metalake (tags, roles, ...) the caller sees.
 Result<std::vector<bool>> visible_members(const CatalogRequest& request, CatalogType type,
                                           std::span<const CatalogRef> refs);
-// Whether it sees what a path names.
-Result<bool> is_visible(const CatalogRequest& request, const EntityPath& path);
 // What is done beside a create: whoever made it owns it. `before`: see owners.h.
 Result<CatalogExtra> extra_of_create(const CatalogRequest& request, const EntityPath& path,
                                      size_t before = 1);

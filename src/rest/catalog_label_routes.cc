@@ -7,6 +7,7 @@
 #include "catalog/entity_json.h"
 #include "json/json_text.h"
 #include "rest/catalog_gate.h"
+#include "rest/catalog_lists.h"
 #include "rest/catalog_routes.h"
 #include "rest/request_reading.h"
 
@@ -99,18 +100,25 @@ Result<HttpResponse> associate_labels(CatalogRequest& request) {
 
 Result<HttpResponse> list_labelled(CatalogRequest& request) {
   TRY_ASSIGN(const auto value, query_text(request.http, "value"));
-  std::vector<EntityPath> paths;
-  TRY(visit_labelled(request.catalog(), request.call(), request.path(), value,
-                     [&](const EntityPath& path) { paths.push_back(path); }));
-  Bytes members = ",\"metadataObjects\":[";
-  for (const EntityPath& path : paths) {
-    TRY_ASSIGN(const bool seen, is_visible(request, path));
-    if (!seen) continue;
-    if (members.back() != '[') members += ',';
-    append_object_name(members, path);
-    members += '}';
-  }
-  return catalog_answer(members + "]");
+  const auto page = [&catalog = request.catalog(), access = request.access, label = request.path(),
+                     value](const CatalogCall& call, const PageStart& from,
+                            Bytes& out) -> Result<PageStart> {
+    std::vector<EntityPath> paths;
+    TRY_ASSIGN(PageStart next,
+               visit_labelled(catalog, call, label, value, from,
+                              [&](const EntityPath& path) { paths.push_back(path); }));
+    for (const EntityPath& path : paths) {
+      if (access) {
+        TRY_ASSIGN(const bool seen, access->may_load(path));
+        if (!seen) continue;
+      }
+      out += ',';
+      append_object_name(out, path);
+      out += '}';
+    }
+    return next;
+  };
+  return array_answer(request, "metadataObjects", page);
 }
 
 // {"enable":true}

@@ -195,6 +195,59 @@ class EntityList final : public BodySource {
   bool is_done_ = false;
 };
 
+// {"code":0,"partitions":[...]}
+class PagedArray final : public BodySource {
+ public:
+  PagedArray(const CatalogRequest& request, std::string_view name, ArrayPage page)
+      : context_(request.context), user_(request.user), page_(std::move(page)) {
+    next_ = fmt::format("{{\"code\":0,\"{}\":[", name);
+  }
+
+  // The first page. More are to come if has_more().
+  Status begin() { return append_page(next_); }
+  bool has_more() const { return from_.has_value(); }
+  Bytes take() { return std::exchange(next_, {}); }
+
+  Result<Chunk> next() override {
+    Chunk chunk;
+    chunk.bytes = take();
+    if (chunk.bytes.empty()) {
+      TRY(check_still_valid(context_, user_.authorization));
+      TRY(append_page(chunk.bytes));
+    }
+    chunk.then = has_more() ? Chunk::Then::more : Chunk::Then::end;
+    return chunk;
+  }
+
+ private:
+  Status append_page(Bytes& out) {
+    const CatalogCall call{*user_.data.tenant, user_.data.caller, user_.user};
+    Bytes elements;
+    TRY_ASSIGN(from_, page_(call, from_, elements));
+    const bool is_first = !elements.empty() && !std::exchange(has_any_, true);
+    out += ByteView(elements).substr(is_first ? 1 : 0);
+    if (!from_) out += "]}";
+    return {};
+  }
+
+  const RestContext& context_;
+  const UserCall user_;
+  const ArrayPage page_;
+  PageStart from_;
+  Bytes next_;
+  bool has_any_ = false;
+};
+
+// At once if it is short.
+template <class List>
+HttpResponse streamed(std::unique_ptr<List> list) {
+  if (!list->has_more()) return text_answer(list->take());
+  HttpResponse response;
+  response.content_type = json_type;
+  response.stream = std::move(list);
+  return response;
+}
+
 Result<HttpResponse> list_dropped(const CatalogRequest& request) {
   TRY_ASSIGN(const auto dropped,
              request.catalog().list_dropped(request.call(), request.parent_path(),
@@ -232,14 +285,17 @@ Result<HttpResponse> answer_list(CatalogRequest& request, bool in_full) {
   TRY_ASSIGN(ListRequest asked, read_list_request(request, in_full));
   auto list = std::make_unique<EntityList>(request, std::move(asked));
   TRY(list->begin());
-  if (!list->has_more()) return text_answer(list->take());
-  HttpResponse response;
-  response.content_type = json_type;
-  response.stream = std::move(list);
-  return response;
+  return streamed(std::move(list));
 }
 
 }  // namespace
+
+Result<HttpResponse> array_answer(const CatalogRequest& request, std::string_view name,
+                                  ArrayPage page) {
+  auto array = std::make_unique<PagedArray>(request, name, std::move(page));
+  TRY(array->begin());
+  return streamed(std::move(array));
+}
 
 Status append_principal(Bytes& out, Catalog& catalog, Tenant& tenant, const Entity& entity) {
   TRY_ASSIGN(const std::vector<std::string> roles,

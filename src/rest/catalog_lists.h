@@ -2,8 +2,10 @@
 // however many there are.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
+#include "catalog/record_page.h"
 #include "rest/catalog_routes.h"
 
 namespace trellis {
@@ -15,6 +17,12 @@ Result<HttpResponse> list_entities(CatalogRequest& request);
 Result<HttpResponse> list_entities_in_full(CatalogRequest& request);
 // {"names":["a","b"]}: those of them that there are, and the names of those that are missing.
 Result<HttpResponse> get_entities(CatalogRequest& request);
+
+// {"code":0,"name":[...]}: appends a page of the elements, each behind a comma.
+using ArrayPage =
+    std::function<Result<PageStart>(const CatalogCall& call, const PageStart& from, Bytes& out)>;
+Result<HttpResponse> array_answer(const CatalogRequest& request, std::string_view name,
+                                  ArrayPage page);
 
 // {"name","roles":[...],"audit"}: a user or group.
 Status append_principal(Bytes& out, Catalog& catalog, Tenant& tenant, const Entity& entity);

@@ -7,31 +7,28 @@
 #include "catalog/statistics.h"
 #include "json/json_text.h"
 #include "rest/answers.h"
+#include "rest/catalog_lists.h"
 #include "rest/catalog_routes.h"
 #include "rest/request_reading.h"
 
 namespace trellis {
 namespace {
 
-void append_comma(Bytes& out) {
-  if (out.back() != '[') out += ',';
-}
-
 // --- partitions ---
 
 Result<HttpResponse> list_table_partitions(CatalogRequest& request) {
   TRY_ASSIGN(const bool details, catalog_flag(request, "details"));
-  Bytes members = details ? ",\"partitions\":[" : ",\"names\":[";
-  const auto append = [&](std::string_view name, std::string_view json) {
-    append_comma(members);
-    if (details)
-      members += json;
-    else
-      append_json_string(members, name);
-    return Visit::go_on;
+  const auto page = [details, table = request.path()](const CatalogCall& call,
+                                                      const PageStart& from, Bytes& out) {
+    return list_partitions(call, table, from, [&](std::string_view name, std::string_view json) {
+      out += ',';
+      if (details)
+        out += json;
+      else
+        append_json_string(out, name);
+    });
   };
-  TRY(list_partitions(request.call(), request.path(), append));
-  return catalog_answer(members + "]");
+  return array_answer(request, details ? "partitions" : "names", page);
 }
 
 Result<HttpResponse> add_table_partition(CatalogRequest& request) {
@@ -56,17 +53,17 @@ Result<HttpResponse> drop_table_partition(CatalogRequest& request) {
 
 Result<HttpResponse> list_versions(CatalogRequest& request) {
   TRY_ASSIGN(const bool details, catalog_flag(request, "details"));
-  Bytes members = details ? ",\"infos\":[" : ",\"versions\":[";
-  const auto append = [&](const stored::CatalogModelVersion& version) {
-    append_comma(members);
-    if (details)
-      append_model_version(members, version);
-    else
-      members += std::to_string(version.version());
-    return Visit::go_on;
+  const auto page = [details, model = request.path()](const CatalogCall& call,
+                                                      const PageStart& from, Bytes& out) {
+    return list_model_versions(call, model, from, [&](const stored::CatalogModelVersion& version) {
+      out += ',';
+      if (details)
+        append_model_version(out, version);
+      else
+        out += std::to_string(version.version());
+    });
   };
-  TRY(list_model_versions(request.call(), request.path(), append));
-  return catalog_answer(members + "]");
+  return array_answer(request, details ? "infos" : "versions", page);
 }
 
 Result<HttpResponse> link_version(CatalogRequest& request) {
@@ -135,15 +132,15 @@ Result<EntityPath> table_with_statistics(const CatalogRequest& request) {
 
 Result<HttpResponse> get_statistics(CatalogRequest& request) {
   TRY_ASSIGN(const EntityPath table, table_with_statistics(request));
-  Bytes members = ",\"statistics\":[";
-  const auto append = [&](std::string_view, std::string_view name,
-                          const stored::CatalogStatistic& statistic) {
-    append_comma(members);
-    append_statistic(members, name, statistic);
-    return Visit::go_on;
+  const auto page = [table](const CatalogCall& call, const PageStart& from, Bytes& out) {
+    const auto append = [&](std::string_view, std::string_view name,
+                            const stored::CatalogStatistic& statistic) {
+      out += ',';
+      append_statistic(out, name, statistic);
+    };
+    return list_statistics(call, table, from, append);
   };
-  TRY(list_statistics(request.call(), table, append));
-  return catalog_answer(members + "]");
+  return array_answer(request, "statistics", page);
 }
 
 Result<HttpResponse> put_statistics(CatalogRequest& request) {
@@ -182,24 +179,27 @@ Result<PartitionInterval> query_interval(const CatalogRequest& request) {
 Result<HttpResponse> get_partition_statistics(CatalogRequest& request) {
   TRY_ASSIGN(const EntityPath table, table_with_statistics(request));
   TRY_ASSIGN(const PartitionInterval interval, query_interval(request));
-  Bytes members = ",\"partitionStatistics\":[";
-  std::optional<std::string> last;
-  const auto append = [&](std::string_view partition, std::string_view name,
-                          const stored::CatalogStatistic& statistic) {
-    if (last != partition) {
-      if (last.has_value()) members += "]},";
-      last = partition;
-      members += "{\"partitionName\":";
-      append_json_string(members, partition);
-      members += ",\"statistics\":[";
-    }
-    append_comma(members);
-    append_statistic(members, name, statistic);
-    return Visit::go_on;
+  // `last`: the partition whose statistics are being written.
+  const auto page = [table, interval, last = std::optional<std::string>()](
+                        const CatalogCall& call, const PageStart& from,
+                        Bytes& out) mutable -> Result<PageStart> {
+    const auto append = [&](std::string_view partition, std::string_view name,
+                            const stored::CatalogStatistic& statistic) {
+      if (last == partition) {
+        out += ',';
+      } else {
+        out += last ? "]},{\"partitionName\":" : ",{\"partitionName\":";
+        append_json_string(out, partition);
+        out += ",\"statistics\":[";
+        last = partition;
+      }
+      append_statistic(out, name, statistic);
+    };
+    TRY_ASSIGN(PageStart next, list_partition_statistics(call, table, interval, from, append));
+    if (!next && last) out += "]}";
+    return next;
   };
-  TRY(list_partition_statistics(request.call(), table, interval, append));
-  if (last.has_value()) members += "]}";
-  return catalog_answer(members + "]");
+  return array_answer(request, "partitionStatistics", page);
 }
 
 Result<HttpResponse> put_partition_statistics(CatalogRequest& request) {

@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::string_view api_prefix = "/api";
 constexpr std::string_view keyspace_prefix = "/k/{keyspace}";
+constexpr size_t loop_body_bytes_max = 16 * 1024;  // what is larger takes too long there
 constexpr JsonLimits body_limits{.depth_max = 64, .values_max = 500'000};
 
 // By CatalogRoute::Under.
@@ -90,12 +91,6 @@ void name_subject(CatalogRequest& request) {
   if (depth >= 2 && names.size() >= depth - 1) request.parent = names[depth - 2];
 }
 
-// Before anything of the body is looked at.
-Status check_may_write(const DataCall& data) {
-  TRY_ASSIGN(const Keyspace keyspace, data.tenant->keyspace());
-  return check_access(data.caller, Access::write, keyspace.state, keyspace.name);
-}
-
 Result<HttpResponse> call_handler_of(const CatalogRoute& route, const RestContext& context,
                                      const HttpRequest& http, size_t keyspace_captures,
                                      std::string& message) {
@@ -107,7 +102,10 @@ Result<HttpResponse> call_handler_of(const CatalogRoute& route, const RestContex
   CatalogRequest request{context, http, route, std::move(*user)};
   request.names = captures.subspan(keyspace_captures);
   name_subject(request);
-  if (route.method != HttpMethod::get && !route.reads) TRY(check_may_write(request.user.data));
+  if (route.method != HttpMethod::get && !route.reads) {  // before the body is looked at
+    const DataCall& data = request.user.data;
+    TRY(data.tenant->admit(data.caller, Access::write, 0));
+  }
   const Status admitted = check_catalog_access(request);
   Result<HttpResponse> response = admitted ? route.handler(request) : Error(admitted.error());
   if (!response) message = message_of(request, response.error());
@@ -116,6 +114,8 @@ Result<HttpResponse> call_handler_of(const CatalogRoute& route, const RestContex
 
 HttpResponse answer(const CatalogRoute& route, const RestContext& context, const HttpRequest& http,
                     size_t keyspace_captures) {
+  if (NoWait::is_on() && http.body.size() > loop_body_bytes_max)
+    return empty_answer(would_wait_status);
   if (!accepted_media_version(http.header("Accept")).has_value())
     return catalog_error(406, "Unsupported version in Accept: v1 and v2 are served");
   std::string message;
@@ -133,9 +133,13 @@ void add_route(const RestContext& context, const CatalogRoute& route, std::vecto
     added.pattern =
         keep_text(fmt::format("{}{}{}{}", keyspace_captures == 0 ? "" : keyspace_prefix, api_prefix,
                               prefixes[static_cast<size_t>(route.under)], route.path));
-    // One thing is read in no time, and there are most of these.
+    // One thing is read or written in no time, and there are most of these. Waiting for a disk, or
+    // for other machines, is for workers.
     const bool is_load = route.method == HttpMethod::get && route.operation == "LOAD";
-    added.runs = is_load ? Route::Runs::loop : Route::Runs::worker;
+    const MapHandle& map = context.keyspaces.map();
+    const bool writes_at_once = map.latched() && map.durability != Durability::always;
+    const bool on_loop = is_load || (route.is_one_step && writes_at_once);
+    added.runs = on_loop ? Route::Runs::loop : Route::Runs::worker;
     if (route.body_bytes_max > 0) {
       added.body = Route::Body::buffered;
       added.body_bytes_max = route.body_bytes_max;

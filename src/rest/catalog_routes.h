@@ -59,6 +59,8 @@ struct CatalogRoute {
   size_t body_bytes_max = 0;   // 0: it takes none
   std::string_view noun = {};  // as messages name it, if not by its type
   bool reads = false;          // though it is no GET
+  // Its handler is one transaction, with nothing behind it that may fail: it may begin on a loop.
+  bool is_one_step = false;
 };
 
 // A table with its columns, and what escapes make of it.

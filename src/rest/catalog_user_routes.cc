@@ -48,7 +48,8 @@ Result<HttpResponse> get_principal(CatalogRequest& request) {
 }
 
 Result<HttpResponse> remove_principal(CatalogRequest& request) {
-  TRY_ASSIGN(const bool removed, request.catalog().drop(request.call(), request.path()));
+  TRY_ASSIGN(const bool removed,
+             request.catalog().drop(request.call(), request.path(), {}, unless_it_owns_metalake()));
   return catalog_answer(removed ? ",\"removed\":true" : ",\"removed\":false");
 }
 

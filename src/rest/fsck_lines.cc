@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "json/json_body.h"
 #include "json/json_text.h"
 #include "rest/file_routes.h"
 

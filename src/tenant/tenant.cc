@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/human_bytes.h"
@@ -283,12 +284,9 @@ Status Tenant::read(const Caller& caller, Model model, const Scope& scope,
 
 Status Tenant::write(const Caller& caller, Model model, const Scope& scope,
                      FunctionRef<Status(CountedView&)> fn, uint32_t operations) {
-  // An operation that is run again because it would wait counts once: so that is asked first.
-  if (NoWait::is_on() && map_.latched()) {
-    const auto nothing = [](View&) { return Status(); };
-    TRY(map_.transactor.transact(scope, nothing, Durability::off));
-  }
-  TRY(admit(caller, Access::write, operations));
+  // An operation that is run again because it would wait counts once: when it has its latches.
+  bool is_counted = !NoWait::is_on() || !map_.latched();
+  TRY(admit(caller, Access::write, is_counted ? operations : 0));
   if (!map_.latched()) {
     // No latch keeps the state: what the transaction read of it is validated by its commit.
     Scope with_state = scope;
@@ -298,6 +296,7 @@ Status Tenant::write(const Caller& caller, Model model, const Scope& scope,
   }
   // Again, under the latch: a state change holds it alone.
   const auto check = [&](View&) -> Status {
+    if (!std::exchange(is_counted, true)) TRY(admit(caller, Access::write, operations));
     if (state_.load() == KeyspaceState::enabled) return {};
     const std::lock_guard lock(mutex_);
     return check_access(caller, Access::write, state_.load(), keyspace_.name);

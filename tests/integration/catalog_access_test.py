@@ -253,6 +253,17 @@ class Authorized(CatalogTest):
         self.ok(self.api.delete(self.lake_path + "/users/bob"))
         self.assertNotIn("owner", self.ok(self.api.get(target)))
 
+    def test_the_owner_of_a_metalake_stays(self):
+        self.fails(self.api.delete(self.lake_path + "/users/anonymous"), 400, 1001,
+                   "IllegalArgumentException", "owner")
+        self.add_bob()
+        owner = f"{self.lake_path}/owners/metalake/{self.lake}"
+        self.ok(self.api.put(owner, {"name": "bob", "type": "user"}))
+        self.fails(self.bob.delete(self.lake_path + "/users/bob"), 400, 1001,
+                   "IllegalArgumentException", "owner")
+        self.assertTrue(self.ok(self.bob.delete(self.lake_path + "/users/anonymous"))["removed"])
+        self.assertEqual(self.ok(self.bob.get(owner))["owner"], {"name": "bob", "type": "user"})
+
     def test_strangers_see_nothing(self):
         for target in ("", "/catalogs", "/catalogs/cat", "/users", "/tags", "/search?name=t"):
             self.forbidden(self.bob.get(self.lake_path + target))
@@ -275,6 +286,8 @@ class Authorized(CatalogTest):
         self.assertEqual(self.ok(self.bob.get(tables))["identifiers"], [])
         self.ok(self.grant("table", "cat.sch.tab", privilege("select_table")))
         self.ok(self.bob.get(table))
+        self.ok(self.bob.get(table + "?privileges=SELECT_TABLE"))
+        self.forbidden(self.bob.get(table + "?privileges=select_table,MODIFY_TABLE"))
         self.assertEqual(len(self.ok(self.bob.get(tables))["identifiers"]), 1)
         change = {"updates": [update("updateComment", newComment="x")]}
         self.forbidden(self.bob.put(table, change))
@@ -282,6 +295,7 @@ class Authorized(CatalogTest):
         self.ok(self.grant("schema", "cat.sch", privilege("modify_table"),
                            privilege("create_table")))
         self.ok(self.bob.put(table, change))
+        self.ok(self.bob.get(table + "?privileges=modify_table"))
         self.forbidden(self.bob.delete(table))
         self.ok(self.bob.post(tables, {"name": "own", "columns": COLUMNS}))
         owned = self.ok(self.api.get(self.lake_path + "/owners/table/cat.sch.own"))

@@ -301,6 +301,20 @@ class Catalogs(CatalogTest):
         self.fails(self.api.post(path("none") + "/catalogs/testConnection", body), 200, 1003,
                    "NoSuchMetalakeException")
         self.get(*catalog)
+        target = path(*catalog) + "/testConnection"
+        before = self.get(*catalog)
+        self.assertEqual(self.ok(self.api.post(target)), {"code": 0})
+        rename = update("rename", newName="new")
+        self.assertEqual(self.ok(self.api.post(target, {"updates": [rename]})), {"code": 0})
+        for bad, kind in (({"updates": [update("rename", newName="a b")]},
+                           "IllegalNameIdentifierException"),
+                          ({"odd": 1}, "IllegalArgumentException")):
+            self.fails(self.api.post(target, bad), 200, 1001, kind)
+        self.fails(self.api.post(path(self.lake, "none") + "/testConnection"), 200, 1003,
+                   "NoSuchCatalogException")
+        self.assertEqual(self.get(*catalog), before)
+        self.ok(self.api.patch(path(*catalog), {"inUse": False}))
+        self.fails(self.api.post(target), 200, 1009, "CatalogNotInUseException")
 
 
 class Schemas(CatalogTest):
@@ -455,10 +469,12 @@ class Filesets(CatalogTest):
         files = self.ok(self.api.get(self.target + "/own/files"))["files"]
         self.assertEqual([(file["name"], file["isDir"], file["size"]) for file in files],
                          [("a.txt", False, 5), ("sub", True, 0)])
-        self.assertEqual({file["path"] for file in files}, {f"/{place}/"})
+        virtual = "/fileset/" + "/".join([*self.schema[1:], "own"])
+        self.assertEqual({file["path"] for file in files}, {virtual})
         self.assertTrue(all(file["lastModified"] > 1_600_000_000_000 for file in files))
         below = self.ok(self.api.get(self.target + "/own/files?sub_path=%2Fsub"))["files"]
-        self.assertEqual([file["name"] for file in below], ["b.txt"])
+        self.assertEqual([(file["name"], file["path"]) for file in below],
+                         [("b.txt", virtual + "/sub")])
         located = self.ok(self.api.post(path(*self.schema[:2]) + "/schemas",
                                         {"name": "s2", "properties": {"location": "s3://b/s2/"}}))
         self.assertEqual(located["schema"]["properties"], {"location": "s3://b/s2/"})

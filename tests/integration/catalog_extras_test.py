@@ -207,7 +207,7 @@ class Feed(CatalogTest):
             self.assertEqual([one["number"] for one in rest["changes"]],
                              [number for number in numbers if number > since])
         self.assertEqual(self.changes(f"?since={numbers[-1]}"),
-                         {"code": 0, "changes": [], "last": numbers[-1]})
+                         {"code": 0, "changes": [], "last": numbers[-1], "newest": numbers[-1]})
         page = self.changes("?limit=2")
         self.assertEqual((len(page["changes"]), page["last"]), (2, numbers[1]))
         self.fails(self.api.get(path("none") + "/changes"), 404, 1003, "NoSuchMetalakeException")

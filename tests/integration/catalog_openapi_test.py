@@ -43,6 +43,8 @@ class CatalogOpenapi(openapi_document.DescriptionTest):
         relational = {"type": "relational", "provider": "hive"}
         yield from self.life("Catalog", lake, catalog, relational, SET)
         yield "setCatalogInUse", [(200, catalog, {"inUse": True}), (400, catalog, {"inUse": 1})]
+        yield "testCatalog", [(200, catalog), (200, {**lake, "catalog": "none"}, SET),
+                              (406, catalog, SET, {"Accept": "application/vnd.gravitino.v9+json"})]
         yield "testConnection", [(200, lake, {"name": "other", **relational}),
                                  (200, lake, {"name": "cat", **relational}),
                                  (406, lake, {"name": "x", **relational},

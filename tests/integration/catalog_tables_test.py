@@ -386,7 +386,7 @@ class Models(CatalogTest):
                           ("versions/1/uri?uriName=b", "hdfs://y")):
             self.assertEqual(self.ok(self.api.get(f"{self.target}/m/{name}"))["uri"], uri)
         self.fails(self.api.get(self.target + "/m/versions/0/uri?uriName=none"), 404, 1003,
-                   "NoSuchURINameException")
+                   "NoSuchModelVersionURINameException")
         self.assertTrue(self.ok(self.api.delete(self.target + "/m/aliases/best"))["dropped"])
         self.assertFalse(self.ok(self.api.delete(self.target + "/m/aliases/best"))["dropped"])
         self.assertFalse(self.ok(self.api.delete(self.target + "/m/versions/0"))["dropped"])
@@ -474,6 +474,22 @@ class Statistics(CatalogTest):
         self.assertTrue(self.ok(self.api.post(of_parts, {"drops": [
             {"partitionName": "p0", "statisticNames": ["custom-n"]}]}))["dropped"])
 
+    def test_more_than_a_page(self):
+        """Lists are read and sent a page of 1,000 at a time."""
+        schema = self.make_schema()
+        self.make_table(schema)
+        target = f"/api/metalakes/{self.lake}/objects/table/cat.sch.tab/statistics"
+        values = {f"custom-{i:04}": i for i in range(2_500)}
+        self.ok(self.api.put(target, {"updates": values}))
+        listed = self.ok(self.api.get(target))["statistics"]
+        self.assertEqual([(one["name"], one["value"]) for one in listed], list(values.items()))
+        parts = {"a": 1, "b": 2_100, "c": 899, "d": 1}
+        self.ok(self.api.put(target + "/partitions", {"updates": [
+            {"partitionName": name, "statistics": {f"custom-{i:04}": i for i in range(count)}}
+            for name, count in parts.items()]}))
+        found = self.ok(self.api.get(target + "/partitions?from=a"))["partitionStatistics"]
+        self.assertEqual({one["partitionName"]: len(one["statistics"]) for one in found}, parts)
+
     def test_errors(self):
         schema = self.make_schema()
         self.make_table(schema)
@@ -486,12 +502,12 @@ class Statistics(CatalogTest):
         self.fails(self.api.get(f"{target}/fileset/cat.sch.none/credentials"), 404, 1003,
                    "NoSuchFilesetException")
         self.fails(self.api.put(good, {"updates": {"rows": 1}}), 400, 1001,
-                   "IllegalArgumentException", "custom-")
+                   "IllegalStatisticNameException", "custom-")
         for bad in ({}, {"updates": {}}, {"updates": []}, {"updates": {"custom-x": None}}):
             self.fails(self.api.put(good, bad), 400, 1001, "IllegalArgumentException")
         self.fails(self.api.get(good + "/partitions"), 400, 1001, "IllegalArgumentException")
         self.fails(self.api.get(f"{target}/table/cat.sch.none/statistics"), 404, 1003,
-                   "NoSuchTableException")
+                   "NoSuchMetadataObjectException")
         self.fails(self.api.get(f"{target}/schema/cat.sch/statistics"), 405, 1006,
                    "UnsupportedOperationException")
         for bad in ("table/cat.sch", "nothing/a", "table/a.b.c.d"):
