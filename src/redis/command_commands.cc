@@ -94,7 +94,7 @@ void reply_key_specs(Reply& reply, const Command& command) {
     if (is_unknown)
       reply_spec(reply, "unknown", {});
     else if (spec.find == KeySpec::Find::after_word)
-      reply_keyword(reply, "KEYS", spec.first);
+      reply_keyword(reply, spec.word, spec.first);
     else
       reply_spec(reply, "index", {{"index", spec.first}});
     reply.bulk("find_keys");

@@ -13,11 +13,12 @@ namespace trellis {
 // Keys from argument `first` on, as Redis 7 describes it.
 struct KeySpec {
   std::string_view flags;  // "RO access": Redis's names, what it does with the key first
-  // same: as `keys`; after_word: behind KEYS, which is looked for from `first`.
+  // same: as `keys`; after_word: behind that word, which is looked for from `first`.
   enum class Find : uint8_t { same, range, counted, unknown, after_word } find = Find::same;
   int first = 0;
   int last = 0;  // behind first; negative: from the end
   int step = 1;
+  std::string_view word = "KEYS";  // of after_word
 };
 std::vector<KeySpec> key_specs(const Command& command);  // none of them `same`
 // What a command does with the key at that place.

@@ -1,4 +1,5 @@
 #include "codec/redis_keys.h"
+#include "redis/bitmap.h"
 #include "redis/generic_handlers.h"
 #include "redis/rdb_payload.h"
 
@@ -12,7 +13,12 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 Result<RdbValue> read_value(Call& call, const Key& key) {
   RdbValue value{.type = key.type()};
   switch (key.type()) {
-    case RedisType::string: value.items.emplace_back(key.text()); return value;
+    case RedisType::string:
+    case RedisType::bitmap:
+      value.type = RedisType::string;
+      if (text_bytes(key) > reply_bytes_max) return part_too_long();
+      TRY(read_text(call.keys, key, 0, text_bytes(key), value.items.emplace_back()));
+      return value;
     case RedisType::zset:
       // From the highest score on, as Redis does: that is what it loads fastest.
       TRY(call.keys.scan_scores(key,
@@ -21,6 +27,14 @@ Result<RdbValue> read_value(Call& call, const Key& key) {
                                   value.scored.push_back({Bytes(member), score});
                                   return Visit::go_on;
                                 }));
+      return value;
+    case RedisType::sortedint:  // which Redis does not have: a set of the same numbers
+      value.type = RedisType::set;
+      TRY(call.keys.scan_subs(key, {}, [&](ByteView sub, ByteView) {
+        const auto number = decode<RedisSortedintSub>(sub);
+        value.items.push_back(number ? std::to_string(number->id) : Bytes(sub));
+        return Visit::go_on;
+      }));
       return value;
     case RedisType::list:
     case RedisType::set:
@@ -38,9 +52,9 @@ Result<RdbValue> read_value(Call& call, const Key& key) {
 namespace {
 
 // A new life with that value and no expiry.
-void write_value(Call& call, Key& key, const RdbValue& value) {
+Status write_value(Call& call, Key& key, const RdbValue& value) {
   key.remove();
-  if (value.type == RedisType::string) return key.set_text(value.items[0]);
+  if (value.type == RedisType::string) return set_large_text(call.keys, key, value.items[0]);
   key.create(value.type, call.keys.new_version());
   const auto put = [&](ByteView sub, ByteView record) {
     call.keys.put_sub(key, sub, record, Value());
@@ -55,13 +69,16 @@ void write_value(Call& call, Key& key, const RdbValue& value) {
   switch (value.type) {
     case RedisType::list:
       for (size_t i = 0; i < count; i++) put(encode(RedisListSub{key.tail() + i}), value.items[i]);
-      return key.set_ends(key.head(), key.tail() + count);
+      key.set_ends(key.head(), key.tail() + count);
+      return {};
     case RedisType::hash:
       for (size_t i = 0; i < count; i += 2) put(value.items[i], value.items[i + 1]);
-      return key.set_size(count / 2);
+      key.set_size(count / 2);
+      return {};
     default:
       for (const Bytes& item : value.items) put(item, {});
-      return key.set_size(count + value.scored.size());
+      key.set_size(count + value.scored.size());
+      return {};
   }
 }
 
@@ -124,7 +141,7 @@ Status restore(Call& call) {
   if (is_past) {
     key->remove();
   } else {
-    write_value(call, *key, value);
+    TRY(write_value(call, *key, value));
     key->set_expire(expire_ms);
   }
   call.reply.ok();
