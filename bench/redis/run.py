@@ -8,6 +8,7 @@ import argparse
 import csv
 import io
 import os
+import random
 import shutil
 import socket
 import statistics
@@ -19,6 +20,10 @@ import time
 KEYS = 1_000_000
 HASHES = 100_000
 POPPED = 1_000_000
+BITS = 1_000_000
+BITMAPS = 10_000
+HLLS = 1_000
+PLACES = 100_000
 VALUE = b"x" * 100
 CLIENTS = 50
 
@@ -65,6 +70,24 @@ def load_list(server):
     server.send([b"RPUSH", b"mylist"] + [VALUE] * 100 for _ in range(POPPED // 100))
 
 
+def load_bitmaps(server):
+    """Of 1,000 bits each, every third of them set, by BITFIELD: a key of one fragment."""
+    fields = [part for i in range(16)
+              for part in (b"SET", b"i64", b"#%d" % i, b"5270498306774157604")]
+    server.send([b"BITFIELD", b"bits:%012d" % i] + fields for i in range(BITMAPS))
+
+
+def load_places(server):
+    """In a square of 10 by 10 degrees: a circle of 5 km has about six."""
+    dice = random.Random(1)
+    step = 100
+    server.send(
+        [b"GEOADD", b"places"] +
+        [part for i in range(first, first + step)
+         for part in (b"%.6f" % (10 + 10 * dice.random()), b"%.6f" % (45 + 10 * dice.random()),
+                      b"place:%012d" % i)] for first in range(0, PLACES, step))
+
+
 ROWS = [
     Row("set", SINGLE, preset("set")),
     Row("get", READ, preset("get")),
@@ -86,6 +109,13 @@ ROWS = [
     Row("zrangebyscore", READ,
         ["ZRANGEBYSCORE", "scores", "__rand_int__", "+inf", "LIMIT", "0", "10"]),
     Row("expire", COMPOUND, ["EXPIRE", "key:__rand_int__", "3600"]),
+    Row("setbit", COMPOUND, ["SETBIT", "bits", "__rand_int__", "1"], keys=BITS,
+        before=lambda s: s.send([[b"SETBIT", b"bits", b"%d" % BITS, b"1"]])),
+    Row("bitcount", READ, ["BITCOUNT", "bits:__rand_int__"], keys=BITMAPS, before=load_bitmaps),
+    Row("pfadd", COMPOUND, ["PFADD", "hll:__rand_int__", "element:__rand_int__"], keys=HLLS),
+    Row("geosearch", READ,
+        ["GEOSEARCH", "places", "FROMMEMBER", "place:__rand_int__", "BYRADIUS", "5", "km"],
+        keys=PLACES, before=load_places),
 ]
 
 

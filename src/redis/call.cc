@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "redis/bitmap.h"
 #include "redis/number_text.h"
 
 namespace trellis {
@@ -76,7 +77,9 @@ Result<Key*> Call::open(size_t i) {
 
 Result<Key*> Call::open(size_t i, RedisType type) {
   TRY_ASSIGN(Key* const key, open(i));
-  if (key->exists() && key->type() != type) return wrong_type();
+  if (!key->exists() || key->type() == type) return key;
+  if (type != RedisType::string || key->type() != RedisType::bitmap) return wrong_type();
+  TRY(load_text(keys, *key));
   return key;
 }
 

@@ -53,7 +53,7 @@ struct Call {
 
   // The key that argument `i` names, in the session's database.
   Result<Key*> open(size_t i);
-  // It exists with that type, or does not exist.
+  // It exists with that type, or does not exist. A bitmap is a string: all of it is read.
   Result<Key*> open(size_t i, RedisType type);
   // At a time that has come, the key goes.
   void expire(Key& key, uint64_t expire_ms) const;

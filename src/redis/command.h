@@ -36,6 +36,9 @@ inline constexpr uint32_t asking = 1U << 14;
 inline constexpr uint32_t blocking = 1U << 15;
 // Ours, which COMMAND does not tell. Whoever lacks the role is refused: admins of the keyspace have
 // all that Redis calls admin and that is not for everyone, the server's admin has the rest.
+// Reads, and writes down what it found, to know it the next time: where nothing may be written it
+// does not.
+inline constexpr uint32_t keeps_result = 1U << 28;
 // Works on keys that it cannot name, and runs alone for that: EXEC takes the keyspace for itself to
 // run it inside of its transaction. Other commands that run alone EXEC runs behind it.
 inline constexpr uint32_t joins_exec = 1U << 29;
@@ -142,5 +145,9 @@ std::span<const Command> zset_commands();
 std::span<const Command> zset_range_commands();
 std::span<const Command> zset_store_commands();
 std::span<const Command> stream_commands();
+std::span<const Command> hyperloglog_commands();
+std::span<const Command> geo_commands();
+std::span<const Command> bitmap_commands();
+std::span<const Command> sortedint_commands();
 
 }  // namespace trellis

@@ -16,6 +16,9 @@ using Find = KeySpec::Find;
 constexpr KeySpec unknown_read{"RO access", Find::unknown};
 constexpr KeySpec from_first{"RW access delete", Find::range, 1};
 constexpr KeySpec to_first{"OW update", Find::range, 1};
+constexpr KeySpec stored_behind(std::string_view word, int first) {
+  return {"OW update", Find::after_word, first, 0, 1, word};
+}
 
 struct KeyUse {
   std::string_view commands;
@@ -58,6 +61,21 @@ const KeyUse key_uses[] = {
     {"sort_ro", {{"RO access", Find::range, 1}, unknown_read}},
     {"xread", {{"RO access", Find::after_word, 1, -1, 1, "STREAMS", 2}}},
     {"xreadgroup", {{"RO access", Find::after_word, 4, -1, 1, "STREAMS", 2}}},
+    {"pfadd", {{"RW insert"}}},
+    {"pfcount pfdebug", {{"RW access"}}},
+    {"pfmerge", {{"RW access insert", Find::range, 1}, {"RO access", Find::range, 2, -1}}},
+    {"geoadd", {{"RW update"}}},
+    {"siadd", {{"RW insert"}}},
+    {"sicard", {{"RO"}}},
+    {"sirem", {{"RW delete"}}},
+    {"geosearchstore", {to_first, {"RO access", Find::range, 2}}},
+    {"georadius",
+     {{"RO access", Find::range, 1}, stored_behind("STORE", 6), stored_behind("STOREDIST", 6)}},
+    {"georadiusbymember",
+     {{"RO access", Find::range, 1}, stored_behind("STORE", 5), stored_behind("STOREDIST", 5)}},
+    {"setbit", {{"RW access update"}}},
+    {"bitfield", {{"RW access update variable_flags"}}},
+    {"bitop", {{"OW update", Find::range, 2}, {"RO access", Find::range, 3, -1}}},
 };
 
 // --- what they are called in ACLs, and what clients of clusters are told ---
@@ -270,12 +288,56 @@ constexpr Named syntaxes[] = {
     {"zrevrangebylex", "key max min [LIMIT offset_count(offset count)]"},
     {"zrevrangebyscore",
      "key max<double> min<double> [WITHSCORES] [LIMIT offset_count(offset count)]"},
+    {"pfadd", "key [element...]"},
+    {"pfcount", "key..."},
+    {"pfdebug", "subcommand key"},
+    {"pfmerge", "destkey sourcekey..."},
+    {"geoadd",
+     "key [condition(NX|XX)] [CH<change>] longitude_latitude_member(longitude latitude member)..."},
+    {"geodist", "key member1 member2 [unit(M|KM|FT|MI)]"},
+    {"geohash geopos", "key member..."},
+    {"georadius",
+     "key longitude latitude radius unit(M|KM|FT|MI) [WITHCOORD] [WITHDIST] [WITHHASH] "
+     "[count(COUNT count [ANY])] [order(ASC|DESC)] [STORE key] [STOREDIST key]"},
+    {"georadius_ro",
+     "key longitude latitude radius unit(M|KM|FT|MI) [WITHCOORD] [WITHDIST] [WITHHASH] "
+     "[count(COUNT count [ANY])] [order(ASC|DESC)]"},
+    {"georadiusbymember",
+     "key member radius unit(M|KM|FT|MI) [WITHCOORD] [WITHDIST] [WITHHASH] [count(COUNT count "
+     "[ANY])] [order(ASC|DESC)] [STORE key] [STOREDIST key]"},
+    {"georadiusbymember_ro",
+     "key member radius unit(M|KM|FT|MI) [WITHCOORD] [WITHDIST] [WITHHASH] [count(COUNT count "
+     "[ANY])] [order(ASC|DESC)]"},
+    {"geosearch",
+     "key from(FROMMEMBER member|FROMLONLAT longitude_latitude(longitude latitude)) "
+     "by(circle(BYRADIUS radius unit(M|KM|FT|MI))|box(BYBOX width height unit(M|KM|FT|MI))) "
+     "[order(ASC|DESC)] [count(COUNT count [ANY])] [WITHCOORD] [WITHDIST] [WITHHASH]"},
+    {"geosearchstore",
+     "destination source from(FROMMEMBER member|FROMLONLAT longitude_latitude(longitude latitude)) "
+     "by(circle(BYRADIUS radius unit(M|KM|FT|MI))|box(BYBOX width height unit(M|KM|FT|MI))) "
+     "[order(ASC|DESC)] [count(COUNT count [ANY])] [STOREDIST]"},
+    {"bitcount", "key [index(start end [index_unit(BYTE|BIT)])]"},
+    {"bitfield",
+     "key [operation(GET encoding_offset(encoding offset)|write([OVERFLOW "
+     "wrap_sat_fail(WRAP|SAT|FAIL)] write_operation(SET encoding_offset_value(encoding offset "
+     "value<integer>)|INCRBY encoding_offset_increment(encoding offset increment))))...]"},
+    {"bitfield_ro", "key [GET encoding_offset(encoding offset)]..."},
+    {"bitop", "operation destkey key..."},
+    {"bitpos", "key bit [index(start [end_index(end [index_unit(BYTE|BIT)])])]"},
+    {"getbit", "key offset"},
+    {"siadd siexists sirem", "key number..."},
+    {"sicard", "key"},
+    {"sirange sirevrange", "key offset count [CURSOR number]"},
+    {"sirangebyvalue", "key min max [LIMIT offset_count(offset count)]"},
+    {"sirevrangebyvalue", "key max min [LIMIT offset_count(offset count)]"},
+    {"setbit", "key offset value<integer>"},
 };
 
 // As Redis tells them. No name is within one before it.
 constexpr std::string_view category_order =
-    "keyspace read write set sortedset list hash string stream admin fast slow blocking dangerous "
-    "connection transaction";
+    "keyspace read write set sortedset list hash string bitmap hyperloglog geo stream admin fast "
+    "slow "
+    "blocking dangerous connection transaction";
 
 bool has_word(std::string_view text, std::string_view word) {
   for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
@@ -299,6 +361,20 @@ std::string_view category_of_group(std::string_view group) {
   if (group == "generic") return "keyspace";
   if (group == "transactions") return "transaction";
   return group == "server" ? "" : group;
+}
+
+// Whether a BITFIELD has nothing but GETs.
+bool only_gets(Args args) {
+  for (size_t i = 2; i < args.size(); i++) {
+    const size_t left = args.size() - i - 1;
+    if (equals_word(args[i], "get") && left >= 2)
+      i += 2;
+    else if (equals_word(args[i], "overflow") && left >= 1)
+      i += 1;
+    else
+      return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -335,6 +411,7 @@ std::string_view key_flags(const Command& command, Args args, size_t position) {
                        [](ByteView arg) { return equals_word(arg, "get"); })
                ? "RW access update"
                : "OW update";
+  if (command.name == "bitfield") return only_gets(args) ? "RO access" : "RW access update";
   const std::vector<KeySpec> specs = key_specs(command);
   if (position > 1 && specs.back().find == Find::unknown) return specs.back().flags;
   std::string_view flags;

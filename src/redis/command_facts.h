@@ -18,8 +18,8 @@ struct KeySpec {
   int first = 0;
   int last = 0;  // behind first; negative: from the end
   int step = 1;
-  std::string_view word = "KEYS";
-  int limit = 0;  // 2: the first half of what follows
+  std::string_view word = "KEYS";  // of after_word
+  int limit = 0;                   // 2: the first half of what follows
 };
 std::vector<KeySpec> key_specs(const Command& command);  // none of them `same`
 // What a command does with the key at that place.

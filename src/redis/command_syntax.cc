@@ -13,12 +13,14 @@ struct NamesOfType {
 };
 // All others are strings.
 constexpr NamesOfType names_of_types[] = {
-    {"double", "score"},
+    {"double", "height latitude longitude radius score width"},
     {"integer",
-     "client-id count cursor db decrement destination-db end frequency increment index len limit "
-     "milliseconds num-matches numkeys numreplicas offset port protover rank seconds start stop "
+     "bit client-id count cursor db decrement destination-db end frequency increment index len "
+     "limit "
+     "milliseconds num-matches number numkeys numreplicas offset port protover rank seconds start "
+     "stop "
      "timeout ttl version weight"},
-    {"key", "destination dst key key1 key2 newkey source src"},
+    {"key", "destination destkey dst key key1 key2 newkey source sourcekey src"},
     {"pattern", "pattern"},
     {"unix-time", "unix-time-milliseconds unix-time-seconds"},
 };

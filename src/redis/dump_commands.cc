@@ -1,4 +1,5 @@
 #include "codec/redis_keys.h"
+#include "redis/bitmap.h"
 #include "redis/generic_handlers.h"
 #include "redis/rdb_payload.h"
 
@@ -12,7 +13,12 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 Result<RdbValue> read_value(Call& call, const Key& key) {
   RdbValue value{.type = key.type()};
   switch (key.type()) {
-    case RedisType::string: value.items.emplace_back(key.text()); return value;
+    case RedisType::string:
+    case RedisType::bitmap:
+      value.type = RedisType::string;
+      if (text_bytes(key) > reply_bytes_max) return part_too_long();
+      TRY(read_text(call.keys, key, 0, text_bytes(key), value.items.emplace_back()));
+      return value;
     case RedisType::zset:
       // From the highest score on, as Redis does: that is what it loads fastest.
       TRY(call.keys.scan_scores(key,
@@ -26,6 +32,14 @@ Result<RdbValue> read_value(Call& call, const Key& key) {
       TRY_ASSIGN(value.stream, load_stream(call.keys, key));
       return value;
     }
+    case RedisType::sortedint:  // which Redis does not have: a set of the same numbers
+      value.type = RedisType::set;
+      TRY(call.keys.scan_subs(key, {}, [&](ByteView sub, ByteView) {
+        const auto number = decode<RedisSortedintSub>(sub);
+        value.items.push_back(number ? std::to_string(number->id) : Bytes(sub));
+        return Visit::go_on;
+      }));
+      return value;
     case RedisType::list:
     case RedisType::set:
     case RedisType::hash:
@@ -44,10 +58,7 @@ namespace {
 // A new life with that value and no expiry.
 Status write_value(Call& call, Key& key, const RdbValue& value) {
   key.remove();
-  if (value.type == RedisType::string) {
-    key.set_text(value.items[0]);
-    return {};
-  }
+  if (value.type == RedisType::string) return set_large_text(call.keys, key, value.items[0]);
   key.create(value.type, call.keys.new_version());
   if (value.type == RedisType::stream) return store_stream(call.keys, key, value.stream);
   const auto put = [&](ByteView sub, ByteView record) {
@@ -64,16 +75,16 @@ Status write_value(Call& call, Key& key, const RdbValue& value) {
     case RedisType::list:
       for (size_t i = 0; i < count; i++) put(encode(RedisListSub{key.tail() + i}), value.items[i]);
       key.set_ends(key.head(), key.tail() + count);
-      break;
+      return {};
     case RedisType::hash:
       for (size_t i = 0; i < count; i += 2) put(value.items[i], value.items[i + 1]);
       key.set_size(count / 2);
-      break;
+      return {};
     default:
       for (const Bytes& item : value.items) put(item, {});
       key.set_size(count + value.scored.size());
+      return {};
   }
-  return {};
 }
 
 struct RestoreOptions {

@@ -46,10 +46,11 @@ const Command* subcommand_of(const Command& container, Args args) {
 }
 
 bool writes(const Session& session, const Command& command) {
-  if (command.has(write)) return true;
+  if (command.has(write | keeps_result)) return true;
   if (command.name != "exec") return false;
-  return std::any_of(session.queue.begin(), session.queue.end(),
-                     [](const QueuedCommand& queued) { return queued.command->has(write); });
+  return std::any_of(session.queue.begin(), session.queue.end(), [](const QueuedCommand& queued) {
+    return queued.command->has(write | keeps_result);
+  });
 }
 
 bool has_role_for(const Session& session, const Command& command) {
@@ -106,7 +107,7 @@ bool RedisTransaction::add(const Element& element, bool always) {
                                            argument_bytes_ + bytes > argument_bytes_max ||
                                            elements_.size() == elements_max);
   if (full && !always) return false;
-  const Access access = element.command->has(write) ? Access::write : Access::read;
+  const Access access = element.command->has(write | keeps_result) ? Access::write : Access::read;
   if (element.command->handler.run_alone != nullptr) take_keyspace(access);
   for (const size_t position : positions)
     name_key(element.session->database, element.args[position], access);
@@ -163,6 +164,7 @@ Status RedisTransaction::run_in(CountedView& view, FunctionRef<Status(Keys&)> ch
   const Clock& clock = server_.map().clock;
   Keys keys(view, tenant_.id(), server_.versions(), server_.watches(), slots_, clock.unix_ms(),
             staging_, must_be_one_ ? elements_[0].session->watch_flag : nullptr);
+  if (!writes_) keys.forbid_writes();
   notes_kept_ = staging_ == nullptr ? 0 : staging_->notes.size();
   TRY(keys.prefetch(names_));
   TRY(prefetch_subs(keys));
@@ -277,6 +279,12 @@ bool is_too_large(const Status& status) {
   return !status && status.error().reason == commit_too_large;
 }
 
+// To who may read.
+bool is_refused_write(const Status& status) {
+  return !status && (status.error().code == Code::denied || status.error().code == Code::no_space ||
+                     status.error().reason == "quota_exceeded");
+}
+
 }  // namespace
 
 Status RedisTransaction::run_staged(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
@@ -314,11 +322,21 @@ void RedisTransaction::give_up(const Staging::Note& note) {
   }));
 }
 
+bool RedisTransaction::may_only_read() const {
+  return !elements_.empty() && std::ranges::none_of(elements_, [](const Element& element) {
+    return element.command->has(write);
+  });
+}
+
 Status RedisTransaction::run(FunctionRef<Status(Keys&)> check, size_t stop_bytes) {
   began_us_ = server_.map().clock.monotonic_us();
   // Reads go on where nothing can be written.
-  if (writes_) TRY(server_.versions().prepare());
+  if (writes_ && !may_only_read()) TRY(server_.versions().prepare());
   Status status = run_once(check, stop_bytes, elements_.size());
+  if (is_refused_write(status) && may_only_read()) {
+    writes_ = false;
+    status = run_once(check, stop_bytes, elements_.size());
+  }
   if (is_too_large(status) && (must_be_one_ || elements_.size() <= 1))
     status = run_staged(check, stop_bytes);
   TRY(status);

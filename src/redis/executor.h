@@ -59,6 +59,8 @@ class RedisTransaction {
   void record();
   Status prefetch_subs(Keys& keys);
   bool add(const Element& element, bool always);
+  // What it writes, if anything, is for itself.
+  bool may_only_read() const;
   // `counted`: as so many operations.
   Status run_once(FunctionRef<Status(Keys&)> check, size_t stop_bytes, size_t counted);
   Status run_staged(FunctionRef<Status(Keys&)> check, size_t stop_bytes);

@@ -172,7 +172,11 @@ void Key::touch() { changed_ = is_told_ = true; }
 
 void Key::end_life() {
   uncounted_.clear();
-  if (exists_ && now_.type != RedisType::string) ended_.push_back({now_.version, now_.size});
+  if (exists_ && now_.type != RedisType::string) {
+    const bool in_fragments = now_.type == RedisType::bitmap;
+    ended_.push_back(
+        {now_.version, in_fragments ? now_.size / redis_bitmap_fragment_bytes + 1 : now_.size});
+  }
   now_ = {};
   exists_ = false;
 }
@@ -191,10 +195,20 @@ void Key::create(RedisType type, uint64_t version) {
 }
 
 void Key::set_text(Bytes text) {
-  if (exists_ && now_.type != RedisType::string) end_life();
+  if (exists_ && now_.type != RedisType::string) {
+    const uint64_t expire_ms = is_text(now_.type) ? now_.expire_ms : 0;
+    end_life();
+    now_.expire_ms = expire_ms;
+  }
   touch();
   exists_ = true;
   now_.type = RedisType::string;
+  text_ = std::move(text);
+  now_.payload = text_;
+}
+
+void Key::keep_text(Bytes text) {
+  ASSERT(exists_ && now_.type == RedisType::bitmap);
   text_ = std::move(text);
   now_.payload = text_;
 }
@@ -210,6 +224,7 @@ void Key::set_expire(uint64_t expire_ms) {
 void Key::set_size(uint64_t size) {
   ASSERT(exists_);
   touch();
+  now_.payload = {};
   now_.size = size;
   if (size == 0) remove();
 }
@@ -620,6 +635,12 @@ Status Keys::commit_ahead() {
   return view_.commit_ahead(std::move(prefixes), std::exchange(difference_bytes_, 0));
 }
 
+Status Keys::check_written(size_t bytes) const {
+  if (staging_ == nullptr && bytes > commit_bytes_max)
+    return Error{Code::too_large, "the records are too large for one commit", commit_too_large};
+  return staged_;
+}
+
 Status Keys::copy_records(ByteView from, Bytes begin, const Bytes& end, const Key& key,
                           ByteView to) {
   constexpr size_t page_entries_max = 1'000;
@@ -640,9 +661,7 @@ Status Keys::copy_records(ByteView from, Bytes begin, const Bytes& end, const Ke
       bytes += stored_key.size() + value.size();
       put(key, stored_key, value, Value());
     }
-    TRY(staged_);
-    if (staging_ == nullptr && bytes > commit_bytes_max)
-      return Error{Code::too_large, "the records are too large for one commit", commit_too_large};
+    TRY(check_written(bytes));
     if (!page.resume) return {};
     begin = std::move(*page.resume);
   }
@@ -656,6 +675,7 @@ Status Keys::live_on(const Key& from, const SubRange& kept, Key& to) {
   const Bytes fences = fences_prefix(from);
   to.create(was.type, new_version());
   was.version = to.now_.version;
+  was.payload = {};
   to.now_ = was;
   const Bytes end = kept.end.empty() ? prefix_end(subs) : subs + Bytes(kept.end);
   Bytes begin(kept.begin);

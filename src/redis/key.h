@@ -31,6 +31,10 @@ namespace trellis {
 bool is_visible(const RedisMetadata& metadata, uint64_t now_ms);
 
 class Fences;
+// What is a string to clients: a bitmap is one too (redis/bitmap.h).
+constexpr bool is_text(RedisType type) {
+  return type == RedisType::string || type == RedisType::bitmap;
+}
 
 class Key {
  public:
@@ -40,7 +44,7 @@ class Key {
   uint64_t size() const { return now_.size; }
   uint64_t version() const { return now_.version; }
   uint64_t expire_ms() const { return now_.expire_ms; }  // 0: never
-  ByteView text() const { return now_.payload; }         // of a string
+  ByteView text() const { return now_.payload; }         // of a string, or see keep_text
   uint64_t head() const { return now_.head; }            // of a list
   uint64_t tail() const { return now_.tail; }
   const RedisMetadata::Stream& stream() const { return now_.stream; }
@@ -54,10 +58,12 @@ class Key {
 
   // A new life, without expiry and empty. Not for strings.
   void create(RedisType type, uint64_t version);
-  // Becomes a string; one that was a string keeps its expiry.
+  // Becomes a string; one that was a string to clients keeps its expiry.
   void set_text(Bytes text);
+  // Of a bitmap: what it is as a string, for text(), until its size is set.
+  void keep_text(Bytes text);
   void set_expire(uint64_t expire_ms);
-  // Of a collection; one that is empty is not there.
+  // Of a collection; one that is empty is not there. Of a bitmap: its bytes.
   void set_size(uint64_t size);
   void set_ends(uint64_t head, uint64_t tail);  // of a list; its size is what lies between
   // Of a stream, which is there also if it is empty.
@@ -121,6 +127,9 @@ class Keys {
   KeyspaceId keyspace() const { return keyspace_; }
   uint64_t new_version();
   CountedView& view() { return view_; }
+  // Of a transaction that only reads.
+  void forbid_writes() { may_write_ = false; }
+  bool may_write() const { return may_write_; }
 
   // Reads the records of those that are not open yet, together.
   struct Name {
@@ -181,6 +190,10 @@ class Keys {
   Result<Bytes> nth_place(const Key& key, uint64_t index);
   // Cuts some of the fences that were left to the collector; false: there is nothing to do.
   Result<bool> cut_fences(const Key& key);
+  // What records of any life begin with, here and in the view: for scans of several at a time.
+  Bytes subs_prefix(const Key& key) const { return sub_key(key, {}); }
+  // Of who writes more and more: whether that is still one commit, or is staged.
+  Status check_written(size_t bytes) const;
 
   // A new life with the same records, or those in `kept`; its size and ends stay as they are.
   // REQUIRES: it exists and is a collection; a sorted set keeps all.
@@ -267,6 +280,7 @@ class Keys {
   WatchTable& watches_;
   DatabaseSlots slots_;
   bool has_new_slots_ = false;
+  bool may_write_ = true;
   const uint64_t now_ms_;
   Staging* const staging_;                // may be null; then the rest of it is not used
   std::map<uint64_t, StagedLife> lives_;  // by version: all that began here

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "redis/bitmap.h"
+
 namespace trellis {
 namespace {
 
@@ -107,8 +109,9 @@ void reply_matches(Call& call, const LcsOptions& options, std::vector<Match> mat
 Status lcs(Call& call) {
   ByteView texts[2];
   for (size_t i = 0; i < 2; i++) {
-    TRY_ASSIGN(const Key* const key, call.open(i + 1));
-    if (key->exists() && key->type() != RedisType::string)
+    TRY_ASSIGN(Key* const key, call.open(i + 1));
+    TRY(load_text(call.keys, *key));
+    if (key->exists() && !is_text(key->type()))
       return reply_with("ERR The specified keys must contain string values");
     if (key->exists()) texts[i] = key->text();
   }

@@ -2,6 +2,7 @@
 // that is in memory is the cache's matter, which all keyspaces share.
 #include <fmt/format.h>
 
+#include "codec/redis_keys.h"
 #include "redis/call.h"
 #include "redis/help.h"
 #include "redis/process_facts.h"
@@ -31,8 +32,12 @@ Result<uint64_t> record_bytes(Call& call, const Key& key, uint64_t samples) {
     return ++seen == samples ? Visit::stop : Visit::go_on;
   }));
   if (seen == 0) return 0;
+  // Of a bitmap it is not known how many are stored, but for those that are.
+  if (key.type() == RedisType::bitmap && seen != samples) return bytes;
+  const uint64_t records =
+      key.type() == RedisType::bitmap ? key.size() / redis_bitmap_fragment_bytes + 1 : key.size();
   return static_cast<uint64_t>(static_cast<double>(bytes) / static_cast<double>(seen) *
-                               static_cast<double>(std::max(seen, key.size())));
+                               static_cast<double>(std::max(seen, records)));
 }
 
 // Of the record of the key itself, without a string's text.

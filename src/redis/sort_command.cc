@@ -6,6 +6,7 @@
 
 #include "codec/redis_keys.h"
 #include "redis/alone_transaction.h"
+#include "redis/bitmap.h"
 #include "redis/generic_handlers.h"
 
 namespace trellis {
@@ -64,10 +65,11 @@ Result<std::optional<Bytes>> look_up(Call& call, ByteView pattern, ByteView elem
   const ByteView behind =
       has_field ? pattern.substr(star + 1, arrow - star - 1) : pattern.substr(star + 1);
   const Bytes name = Bytes(pattern.substr(0, star)) + Bytes(element) + Bytes(behind);
-  TRY_ASSIGN(const Key* const key, call.keys.open(call.session.database, name));
+  TRY_ASSIGN(Key* const key, call.keys.open(call.session.database, name));
   if (!key->exists()) return std::nullopt;
   if (!has_field) {
-    if (key->type() != RedisType::string) return std::nullopt;
+    if (!is_text(key->type())) return std::nullopt;
+    TRY(load_text(call.keys, *key));
     return Bytes(key->text());
   }
   if (key->type() != RedisType::hash) return std::nullopt;

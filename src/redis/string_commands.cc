@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "redis/bitmap.h"
 #include "redis/call.h"
 #include "redis/expire_time.h"
 #include "redis/lcs_command.h"
@@ -94,7 +95,7 @@ Status set(Call& call) {
   }
   TRY_ASSIGN(Key* const key, call.open(1));
   if (options.get) {
-    if (key->exists() && key->type() != RedisType::string) return wrong_type();
+    TRY(call.open(1, RedisType::string));
     TRY(reply_text(call, *key));
   }
   if ((options.nx && key->exists()) || (options.xx && !key->exists())) {
@@ -162,33 +163,36 @@ Status getex(Call& call) {
 }
 
 Status strlen(Call& call) {
-  TRY_ASSIGN(const Key* const key, call.open(1, RedisType::string));
-  call.reply.integer(key->exists() ? static_cast<int64_t>(key->text().size()) : 0);
+  TRY_ASSIGN(const Key* const key, open_text(call, 1));
+  call.reply.integer(static_cast<int64_t>(text_bytes(*key)));
   return {};
 }
 
 Status getrange(Call& call) {
   TRY_ASSIGN(int64_t start, call.integer(2));
   TRY_ASSIGN(int64_t end, call.integer(3));
-  TRY_ASSIGN(const Key* const key, call.open(1, RedisType::string));
-  const ByteView text = key->exists() ? key->text() : ByteView();
-  const auto size = static_cast<int64_t>(text.size());
+  TRY_ASSIGN(const Key* const key, open_text(call, 1));
+  const auto size = static_cast<int64_t>(text_bytes(*key));
   if (start < 0 && end < 0 && start > end) start = end = size;  // nothing
   if (start < 0) start = std::max<int64_t>(start + size, 0);
   if (end < 0) end = std::max<int64_t>(end + size, 0);
   end = std::min(end, size - 1);
-  if (start > end || size == 0)
-    call.reply.bulk({});
-  else
-    call.reply.bulk(text.substr(static_cast<size_t>(start), static_cast<size_t>(end - start + 1)));
+  Bytes part;
+  if (start <= end && size != 0) {
+    if (end - start >= static_cast<int64_t>(reply_bytes_max)) return part_too_long();
+    TRY(read_text(call.keys, *key, static_cast<uint64_t>(start), static_cast<uint64_t>(end) + 1,
+                  part));
+  }
+  call.reply.bulk(part);
   return {};
 }
 
 Status mget(Call& call) {
   call.reply.array(call.count() - 1);
   for (size_t i = 1; i < call.count(); i++) {
-    TRY_ASSIGN(const Key* const key, call.open(i));
-    if (key->exists() && key->type() == RedisType::string)
+    TRY_ASSIGN(Key* const key, call.open(i));
+    TRY(load_text(call.keys, *key));
+    if (key->exists() && is_text(key->type()))
       call.reply.bulk(key->text());
     else
       call.reply.null();
@@ -228,34 +232,37 @@ Status msetnx(Call& call) {
 
 // --- changing in place ---
 
-Status append_text(Call& call) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::string));
-  Bytes text = key->exists() ? Bytes(key->text()) : Bytes();
-  if (text.size() + call.arg(2).size() > string_bytes_max) return string_too_long();
-  text += call.arg(2);
-  call.reply.integer(static_cast<int64_t>(text.size()));
-  key->set_text(std::move(text));
+// Overwrites a part, which may lie behind the end.
+Status write_part(Call& call, Key& key, uint64_t offset, ByteView bytes) {
+  const bool is_bitmap = key.exists() && key.type() == RedisType::bitmap;
+  const uint64_t size = std::max(text_bytes(key), offset + bytes.size());
+  if (size > (is_bitmap ? bitmap_bytes_max : string_bytes_max)) return string_too_long();
+  call.reply.integer(static_cast<int64_t>(size));
+  if (is_bitmap) {
+    TRY(grow_text(call.keys, key, size));
+    return write_text(call.keys, key, offset, bytes);
+  }
+  Bytes text = key.exists() ? Bytes(key.text()) : Bytes();
+  text.resize(size, '\0');
+  text.replace(offset, bytes.size(), bytes);
+  key.set_text(std::move(text));
   return {};
+}
+
+Status append_text(Call& call) {
+  TRY_ASSIGN(Key* const key, open_text(call, 1));
+  return write_part(call, *key, text_bytes(*key), call.arg(2));
 }
 
 Status setrange(Call& call) {
   TRY_ASSIGN(const int64_t offset, call.integer(2));
   if (offset < 0) return reply_with("ERR offset is out of range");
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::string));
-  const ByteView old = key->exists() ? key->text() : ByteView();
-  const ByteView value = call.arg(3);
-  if (value.empty()) {
-    call.reply.integer(static_cast<int64_t>(old.size()));
+  TRY_ASSIGN(Key* const key, open_text(call, 1));
+  if (call.arg(3).empty()) {
+    call.reply.integer(static_cast<int64_t>(text_bytes(*key)));
     return {};
   }
-  const auto at = static_cast<size_t>(offset);
-  if (at > string_bytes_max || at + value.size() > string_bytes_max) return string_too_long();
-  Bytes text(old);
-  if (text.size() < at + value.size()) text.resize(at + value.size(), '\0');
-  text.replace(at, value.size(), value);
-  call.reply.integer(static_cast<int64_t>(text.size()));
-  key->set_text(std::move(text));
-  return {};
+  return write_part(call, *key, static_cast<uint64_t>(offset), call.arg(3));
 }
 
 Status increment(Call& call, int64_t by) {

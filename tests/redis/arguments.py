@@ -70,7 +70,7 @@ class Arguments:
         self.last_id = [0, 0]  # of streams
         self.consumer_groups = [b"g1", b"g2", b"g22"] + rng.sample(WORDS, 1)
         self.consumers = [b"c1", b"c2", b"c10"] + rng.sample(WORDS, 1)
-        for kind in "shltze":
+        for kind in "shltzebpg":
             self.home[kind] = [prefix + b"%c%d" % (ord(kind), i) for i in range(rng.randint(1, 3))]
         self.even = [prefix + b"x0", prefix + b"x1"]  # all scores are 0, for ranges BYLEX
         numbers = [b"%d" % i for i in range(rng.choice([3, 10, 10, 300]))]
@@ -104,6 +104,15 @@ class Arguments:
 
     def arg_kz(self):
         return self.key("z")
+
+    def arg_kb(self):
+        return self.key("bbbs")
+
+    def arg_kp(self):
+        return self.key("p")
+
+    def arg_kg(self):
+        return self.key("g")
 
     def arg_kc(self):
         return self.key("ltz")
@@ -347,12 +356,55 @@ class Arguments:
     def arg_malformed(self):
         return self.small(0, len(MALFORMED) - 1)
 
+    # --- bits: of one fragment, of several, and sometimes far behind them ---
+
+    def place(self, fragment):
+        chance = self.rng.random()
+        if chance < 0.5:
+            return int(self.rng.random() * 100)
+        if chance < 0.97:
+            return int(self.rng.random() * fragment * (2 if chance < 0.75 else 10))
+        return int(self.rng.random() * fragment * 400)
+
     def arg_bit(self):
-        return self.mostly(self.small(0, 100), [b"-1", b"abc", b"4294967296", INT_MAX, b"1.5"])
+        return self.mostly(b"%d" % self.place(8192), [b"-1", b"abc", b"4294967296", INT_MAX,
+                                                      b"1.5", b"8191", b"8192"])
+
+    def arg_boffset(self):
+        return self.mostly(b"%d" % self.place(1024), [b"-1", b"abc", b"536870912", INT_MAX])
+
+    def arg_bidx(self):
+        sign = -1 if self.rng.random() < 0.3 else 1
+        return self.mostly(b"%d" % (sign * self.place(self.pick([1024, 8192]))),
+                           NO_INT + [INT_MAX, INT_MIN, b"-1", b"0"])
 
     def arg_bftype(self):
         return self.pick(BIT_TYPES)
 
     def arg_bfoffset(self):
-        return self.mostly(self.pick([self.small(0, 100), b"#" + self.small(0, 5)]),
+        return self.mostly(self.pick([b"%d" % self.place(8192), b"#" + self.small(0, 5)]),
                            [b"-1", b"#-1", b"abc", b"#", INT_MAX])
+
+    # --- HyperLogLogs and places ---
+
+    def arg_elements(self):
+        """Now and then enough for the dense encoding."""
+        count = int(1 + self.rng.random() * self.pick([3, 30, 30, 300]))
+        return [b"e%d" % int(self.rng.random() * 3000) for _ in range(count)]
+
+    def arg_lon(self):
+        usual = b"%.4f" % (13 + self.rng.random() ** 3 * self.pick([1, 10, 167]))
+        return self.mostly(usual, self.odd_floats + [b"180", b"-180", b"180.1", b"0", b"-179.9"],
+                           0.12)
+
+    def arg_lat(self):
+        usual = b"%.4f" % (52 + self.rng.random() ** 3 * self.pick([1, 30, -130]))
+        return self.mostly(usual, self.odd_floats + [
+            b"85.05112878", b"-85.05112878", b"85.06", b"0", b"-84.9", b"70", b"81"], 0.12)
+
+    def arg_length(self):
+        return self.mostly(b"%d" % 10 ** int(self.rng.random() * 8), self.odd_floats + [
+            b"0", b"-1", b"0.5", b"20000", b"6000", b"40000000"], 0.15)
+
+    def arg_unit(self):
+        return self.mostly(self.pick([b"m", b"km", b"km", b"ft", b"mi", b"KM"]), [b"", b"foo"])

@@ -253,14 +253,33 @@ ADMIN = """
 """
 
 BIT = """
-5 SETBIT ks bit [0|1|2]
-5 GETBIT ks bit
-5 BITCOUNT ks ?[idx idx ?[BYTE|BIT]]
-5 BITPOS ks [0|1|2] ?[idx ?[idx ?[BYTE|BIT]]]
-4 BITOP [AND|OR|XOR|NOT] ks +[ks]
-4 BITFIELD ks +[[GET|SET|INCRBY] bftype bfoffset ?[idx]]
-5 BITFIELD ks ?[OVERFLOW [WRAP|SAT|FAIL]] *[SET bftype bfoffset idx|INCRBY bftype bfoffset idx]
-3 BITFIELD_RO ks +[GET bftype bfoffset]
+8 SETBIT kb bit [0|1|1|1|2]
+5 GETBIT kb bit
+5 BITCOUNT kb ?[bidx bidx ?[BYTE|BIT]]
+6 BITPOS kb [0|1|2] ?[bidx ?[bidx ?[BYTE|BIT]]]
+4 BITOP [AND|OR|XOR] kb +[kb]
+2 BITOP [NOT|NOT|AND|none] kb kb
+4 BITFIELD kb +[[GET|SET|INCRBY] bftype bfoffset ?[idx]]
+6 BITFIELD kb ?[OVERFLOW [WRAP|SAT|FAIL]] *[SET bftype bfoffset num|INCRBY bftype bfoffset num]
+3 BITFIELD_RO kb +[GET bftype bfoffset]
+2 GET kb
+2 STRLEN kb
+3 GETRANGE kb bidx bidx
+3 SETRANGE kb boffset v
+3 APPEND kb v
+1 SET kb v ?[KEEPTTL] ?[GET]
+1 GETSET kb v
+1 GETDEL kb
+1 GETEX kb ?[PERSIST]
+1 MGET +[kb]
+1 INCR kb
+1 INCRBYFLOAT kb fnum
+1 LCS kb ks
+2 COPY kb kb ?[REPLACE]
+1 RENAME kb kb
+2 EXPIRE kb ttl
+1 TYPE kb
+2 @RESTORE kb kb
 """
 
 # Ids are given: those of the clock differ. A rough trim takes all or nothing here, for what else it
@@ -302,6 +321,44 @@ STREAM = """
 1 XINFO [HELP|FOO|STREAM ke FULL FOO 1|STREAM ke FOO|STREAM ke FULL COUNT|GROUPS|CONSUMERS ke]
 """
 
+HYPERLOGLOG = """
+6 PFADD kp *[m]
+10 PFADD kp elements
+8 PFCOUNT +[kp]
+5 PFMERGE kp *[kp]
+1 PFDEBUG [ENCODING|DECODE|TODENSE|GETREG|none] kp
+4 GET kp
+2 STRLEN kp
+1 GETBIT kp bit
+0.4 SETBIT kp bit 1
+0.4 SETRANGE kp boffset v
+0.2 APPEND kp v
+1 COPY kp kp ?[REPLACE]
+1 @RESTORE kp kp
+1 EXPIRE kp ttl
+"""
+
+GEO = """
+16 GEOADD kg ?[NX|XX] ?[CH] +[lon lat m]
+4 GEOPOS kg *[m]
+4 GEODIST kg m m ?[unit]
+4 GEOHASH kg *[m]
+8 GEOSEARCH kg @FROM @BY ?[ASC|DESC] ?[COUNT count ?[ANY]] ?[WITHCOORD] ?[WITHDIST] ?[WITHHASH]
+4 GEOSEARCH kg @BY @FROM ?[WITHDIST] ?[WITHHASH] ?[COUNT count ?[ANY]] ?[ASC|DESC] ?[WITHCOORD]
+4 GEOSEARCHSTORE kg kg @FROM @BY ?[ASC|DESC] ?[COUNT count ANY] ?[STOREDIST]
+1 GEOSEARCHSTORE kg kg ?[@FROM] ?[@BY] ?[WITHDIST|STORE] ?[ANY]
+4 GEORADIUS kg lon lat length unit ?[WITHDIST] ?[WITHHASH] ?[WITHCOORD] ?[ASC|DESC] ?[COUNT count]
+3 GEORADIUS kg lon lat length unit ?[DESC] ?[COUNT count ANY] ?[STORE kg|STOREDIST kg] ?[WITHDIST]
+4 GEORADIUS_RO kg lon lat length unit ?[WITHDIST] ?[WITHHASH] ?[ASC] ?[COUNT count] ?[STORE kg]
+4 GEORADIUSBYMEMBER kg m length unit ?[WITHDIST] ?[WITHCOORD] ?[ASC|DESC] ?[COUNT count ?[ANY]]
+3 GEORADIUSBYMEMBER kg m length unit ?[COUNT count ANY] [STORE kg|STOREDIST kg] ?[STOREDIST kg]
+3 GEORADIUSBYMEMBER_RO kg m length unit ?[WITHDIST] ?[WITHHASH] ?[ASC] ?[COUNT count] ?[STORE kg]
+2 ZADD kg score m
+2 ZREM kg +[m]
+2 ZRANGE kg idx idx WITHSCORES
+""".replace("@FROM", "[FROMMEMBER m|FROMLONLAT lon lat]").replace(
+    "@BY", "[BYRADIUS length unit|BYBOX length length unit]")
+
 # only the commands above, asked about: COMMAND is not part of the core types
 GETKEYS = """
 4 @GETKEYS
@@ -310,10 +367,11 @@ GETKEYS = """
 GROUPS = {
     "string": STRING, "hash": HASH, "list": LIST, "set": SET, "zset": ZSET, "generic": GENERIC,
     "keyspace": KEYSPACE, "sort": SORT, "expire": EXPIRE, "txn": TXN, "connection": CONNECTION,
-    "admin": ADMIN, "bit": BIT, "getkeys": GETKEYS, "stream": STREAM,
+    "admin": ADMIN, "bit": BIT, "hyperloglog": HYPERLOGLOG, "geo": GEO, "stream": STREAM,
+    "getkeys": GETKEYS,
 }
-OFF_BY_DEFAULT = ("bit", "getkeys")
-DATA_GROUPS = ("string", "hash", "list", "set", "zset", "bit", "stream")
+OFF_BY_DEFAULT = ("getkeys",)
+DATA_GROUPS = ("string", "hash", "list", "set", "zset", "bit", "hyperloglog", "geo", "stream")
 
 
 def names(groups):

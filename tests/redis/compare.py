@@ -79,6 +79,8 @@ class Comparer:
         if name in (b"XINFO", b"XPENDING"):
             same = self.same_times(decode(a), decode(b))
             return None if same else "they differ in more than times"
+        if name[:3] == b"GEO":
+            return self.places(args, a, b)
         if name[:1] == b"Z" and without_sign_of_zero(a) == without_sign_of_zero(b):
             return None
         return self.exact(a, b)
@@ -172,6 +174,19 @@ class Comparer:
         rows = [Counter(tuple(row[i:i + gets]) for i in range(0, len(row), gets))
                 for row in (ones, others)]
         return None if rows[0] == rows[1] else "the elements differ"
+
+    def places(self, args, a, b):
+        """Of several that are as far away COUNT leaves open which ones it gives."""
+        upper = [arg.upper() for arg in args]
+        if b"COUNT" not in upper or b"ANY" in upper:
+            return self.exact(a, b)
+        (_, ones), (_, others) = elements(a), elements(b)
+        if ones is None or others is None or len(ones) != len(others):
+            return self.exact(a, b)
+        if b"WITHDIST" not in upper:
+            return None
+        same = all(decode(x)[1] == decode(y)[1] for x, y in zip(ones, others))
+        return None if same else "the distances differ"
 
     def scan(self, a, b):
         """One call, of which nothing but the form is promised. Whole iterations are compared by

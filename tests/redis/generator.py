@@ -280,7 +280,7 @@ class Generator:
 
     def mutate(self, args):
         rng, name = self.rng, args[0].upper()
-        if name[:1] == b"@" or name in (b"SETBIT", b"BITFIELD", b"WAIT", b"HELLO") or \
+        if name[:1] == b"@" or name in (b"SETBIT", b"BITFIELD", b"SETRANGE", b"WAIT", b"HELLO") or \
                 args[1:] and args[1] in self.arguments.even:
             return
         chance = rng.random() * (0.5 if b"SCAN" in name else 1)  # cursors are not replaced
