@@ -255,83 +255,86 @@ TEST(EntryTree, WritingAgainTakesNoMemory) {
   EXPECT_GT(memory.taken_bytes(), quiet_bytes + 5'000u * 100);
 }
 
-// Writers hide entries and use their memory again beside readers, each of whom sees of all keys
-// what was committed when it began: what a value should be follows from its key and its sequence
-// number.
-TEST(EntryTree, ReadersSeeWhatWasCommittedWhenTheyBegan) {
-  constexpr uint64_t keys = 150;
-  const uint64_t seed = test_seed(4);
-  Memory memory;
-  ReadEpochs epochs;
-  EntryTree tree([&](size_t bytes) { return memory.take(bytes); }, &epochs);
-  const auto key_of = [](uint64_t i) { return "key" + std::to_string(100'000 + i); };
-  const auto value_of = [](uint64_t i, uint64_t sequence) {
-    return Bytes(10 + (i + sequence) % 3 * 20, static_cast<char>('a' + sequence % 26));
-  };
-  const auto expected_of = [&](const char* entry) {
-    const EntryKey key = EntryKey::of_entry(entry);
-    const uint64_t i = std::stoull(std::string(key.user.substr(3))) - 100'000;
-    Bytes value;
-    append_length(value, value_of(i, key.trailer >> 8).size());
-    return value + value_of(i, key.trailer >> 8);
-  };
-  // Round n writes every key once; its sequence numbers are from n * keys on.
-  std::atomic<uint64_t> committed{0};
-  std::atomic<bool> done{false};
-  const auto write_round = [&](uint64_t round) {
-    const ReadEpochs::Reader writer(epochs);
+// Every key is written once in each round; what its value is follows from key and sequence number.
+class Rounds {
+ public:
+  static constexpr uint64_t keys = 150;
+
+  void write(uint64_t round) {
+    const ReadEpochs::Reader writer(epochs_);
     for (uint64_t i = 0; i < keys; i++) {
       const uint64_t sequence = round * keys + i;
-      insert(tree, key_of(i), trailer_of(sequence, put), value_of(i, sequence));
+      insert(tree_, key_of(i), trailer_of(sequence, put), value_of(sequence));
     }
-    committed.store((round + 1) * keys - 1);
-  };
-  write_round(1);
+    committed_.store((round + 1) * keys - 1);
+  }
+
+  // Sees of all keys what was committed when it began.
+  void read(Random& random) {
+    const ReadEpochs::Reader reader(epochs_);
+    const uint64_t sequence = committed_.load();
+    const uint64_t trailer = trailer_of(sequence, 0xff);
+    EntryTree::Position position(tree_);
+    for (int n = 0; n < 20; n++) {
+      const uint64_t i = random.below(keys);
+      position.to_lower_bound({key_of(i), trailer});
+      check(position, i, sequence);
+      position.to_lower_bound({key_of(i), 0});
+      ASSERT_EQ(position.valid(), i + 1 < keys);
+    }
+    // Both ways over all of them, past what is older and what is newer.
+    uint64_t seen = 0;
+    Bytes last;
+    for (position.to_first(); position.valid(); position.next()) {
+      const EntryKey found = EntryKey::of_entry(position.entry());
+      if (found.trailer > trailer || found.user == last) continue;
+      last = found.user;
+      check(position, seen++, sequence);
+    }
+    ASSERT_EQ(seen, keys);
+    for (position.to_last(); position.valid(); position.previous())
+      if (EntryKey::of_entry(position.entry()).trailer == expected_trailer(seen - 1, sequence))
+        check(position, --seen, sequence);
+    ASSERT_EQ(seen, 0u);
+  }
+
+ private:
+  static Bytes key_of(uint64_t i) { return "key" + std::to_string(100'000 + i); }
+  static Bytes value_of(uint64_t sequence) {
+    return Bytes(10 + sequence % 3 * 20, static_cast<char>('a' + sequence % 26));
+  }
+  static uint64_t expected_trailer(uint64_t i, uint64_t committed) {
+    return trailer_of(committed + 1 - keys + i, put);
+  }
+  static void check(const EntryTree::Position& position, uint64_t i, uint64_t committed) {
+    ASSERT_TRUE(position.valid());
+    const EntryKey found = EntryKey::of_entry(position.entry());
+    ASSERT_EQ(found.user, key_of(i));
+    ASSERT_EQ(found.trailer, expected_trailer(i, committed));
+    const Bytes value = value_of(found.trailer >> 8);
+    ASSERT_EQ(ByteView(found.user.data() + found.user.size() + 9, value.size()), value);
+  }
+
+  Memory memory_;
+  ReadEpochs epochs_;
+  EntryTree tree_{[this](size_t bytes) { return memory_.take(bytes); }, &epochs_};
+  std::atomic<uint64_t> committed_{0};
+};
+
+// The memory of what is hidden is used again beside them.
+TEST(EntryTree, ReadersSeeWhatWasCommittedWhenTheyBegan) {
+  const uint64_t seed = test_seed(4);
+  Rounds rounds;
+  rounds.write(1);
+  std::atomic<bool> done{false};
   std::vector<std::thread> readers;
   for (unsigned r = 0; r < 3; r++)
     readers.emplace_back([&, r] {
       Random random(seed + r);
-      for (; !done.load(); std::this_thread::yield()) {
-        const ReadEpochs::Reader reader(epochs);
-        const uint64_t sequence = committed.load();
-        const uint64_t trailer = trailer_of(sequence, 0xff);
-        EntryTree::Position position(tree);
-        const auto check = [&](uint64_t i) {
-          ASSERT_TRUE(position.valid());
-          const EntryKey found = EntryKey::of_entry(position.entry());
-          ASSERT_EQ(found.user, key_of(i));
-          ASSERT_EQ(found.trailer, trailer_of(sequence + 1 - keys + i, put));
-          const Bytes expected = expected_of(position.entry());
-          ASSERT_EQ(ByteView(found.user.data() + found.user.size() + 8, expected.size()), expected);
-        };
-        for (int n = 0; n < 20; n++) {
-          const uint64_t i = random.below(keys);
-          position.to_lower_bound({key_of(i), trailer});
-          check(i);
-          position.next();
-          position.to_lower_bound({key_of(i), 0});
-          ASSERT_EQ(position.valid(), i + 1 < keys);
-        }
-        // Both ways over all of them, past what is older and what is newer.
-        uint64_t seen = 0;
-        position.to_first();
-        for (Bytes last; position.valid(); position.next()) {
-          const EntryKey found = EntryKey::of_entry(position.entry());
-          if (found.trailer > trailer || found.user == last) continue;
-          last = found.user;
-          check(seen++);
-        }
-        ASSERT_EQ(seen, keys);
-        position.to_last();
-        for (; position.valid(); position.previous()) {
-          const EntryKey found = EntryKey::of_entry(position.entry());
-          if (found.trailer == trailer_of(sequence + 1 - keys + seen - 1, put)) check(--seen);
-        }
-        ASSERT_EQ(seen, 0u);
-      }
+      for (; !done.load(); std::this_thread::yield()) rounds.read(random);
     });
   for (uint64_t round = 2; round < test_rounds(500); round++) {
-    write_round(round);
+    rounds.write(round);
     std::this_thread::yield();
   }
   done.store(true);
