@@ -117,7 +117,7 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
   store.db.max_background_jobs = background_jobs(options.background_threads);
   store.db.max_open_files = open_files_max();
   // A family that is rarely written would otherwise keep gigabytes of log to replay at a start.
-  store.db.max_total_wal_size = 512 * mib;
+  store.db.max_total_wal_size = std::min(4 * write_buffer_bytes, 512 * mib);
   store.db.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   store.db.bytes_per_sync = mib;
   store.db.info_log = make_rocksdb_logger();
