@@ -32,8 +32,10 @@ function(module name)
   endif()
 endfunction()
 
-# Adds the messages of src/MODULE/NAME.proto, whose header "NAME.pb.h" only MODULE's .cc files see.
+# Adds the messages of src/MODULE/NAME.proto, whose header "NAME.pb.h" only MODULE's .cc files see;
+# with PUBLIC also whoever links MODULE: its own headers name them.
 function(protobuf_messages module name)
+  cmake_parse_arguments(ARG "PUBLIC" "" "" ${ARGN})
   set(folder ${CMAKE_BINARY_DIR}/messages/${module})
   file(MAKE_DIRECTORY ${folder})
   add_custom_command(
@@ -42,6 +44,12 @@ function(protobuf_messages module name)
     DEPENDS ${CMAKE_SOURCE_DIR}/src/${module}/${name}.proto VERBATIM)
   target_sources(${module} PRIVATE ${folder}/${name}.pb.cc)
   target_include_directories(${module} SYSTEM PRIVATE ${folder})
+  if(ARG_PUBLIC)
+    target_include_directories(${module} SYSTEM INTERFACE ${folder})
+    # Whoever compiles with it waits until it is made.
+    add_custom_target(${module}_${name}_messages DEPENDS ${folder}/${name}.pb.h)
+    add_dependencies(${module} ${module}_${name}_messages)
+  endif()
 endfunction()
 
 # Makes the text of src/MODULE/FILE a part of the program: MODULE's .cc files include "FILE.inc",

@@ -20,15 +20,19 @@ class RawPeer {
   RawPeer& operator=(const RawPeer&) = delete;
 
   void run(const Trace& trace);
+  void compact();
 
  private:
   void run(const EngineCall& call);
-  void get(const EngineCall& call, rocksdb::ColumnFamilyHandle* family);
+  void get(const EngineCall& call);
+  void read_block(const EngineCall& call);
   void scan(const EngineCall& call);
   void write(const EngineCall& call, rocksdb::ColumnFamilyHandle* family);
 
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;  // the map, blocks
+  std::vector<char> buffer_;                            // of who reads blocks
+  size_t buffer_at_ = 0;
 };
 
 }  // namespace trellis

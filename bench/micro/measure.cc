@@ -24,6 +24,7 @@ double cpu_ns(clockid_t clock) {
 class Turns {
  public:
   void run(const Contender& contender, size_t turn) {
+    if (contender.prepare) (*contender.prepare)(turn);
     // Our engine switches RocksDB's counters off in its threads; without them raw RocksDB is faster
     // too, and that is the one to be compared with.
     rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
@@ -62,7 +63,10 @@ double median_of(const Costs& costs, double Cost::*figure) {
 
 void alternate(const Scale& scale, std::span<const Contender> contenders, std::span<Costs> costs) {
   size_t number = 0;
-  for (const Contender& contender : contenders) contender.run(number);  // warms up
+  for (const Contender& contender : contenders) {  // warms up
+    if (contender.prepare) (*contender.prepare)(number);
+    contender.run(number);
+  }
   for (size_t round = 0; round < scale.rounds; round++) {
     std::vector<Turns> turns(contenders.size());
     for (size_t turn = 0; turn < scale.turns; turn++) {

@@ -32,6 +32,7 @@ struct Cost {
 struct Contender {
   size_t operations;  // in one turn
   FunctionRef<void(size_t turn)> run;
+  std::optional<FunctionRef<void(size_t turn)>> prepare = {};  // what costs nobody anything
 };
 
 struct Scale {

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <mutex>
+#include <random>
 
 #include "backup.pb.h"
 #include "backup/block_walk.h"
 #include "backup/sense.h"
 #include "base/log.h"
+#include "codec/fs_keys.h"
+#include "codec/fs_values.h"
 #include "codec/stored_message.h"
 #include "codec/system_keys.h"
 
@@ -50,6 +53,19 @@ struct Owners {
   KeyspaceId source;
   KeyspaceId target;
 };
+
+// A superblock of files as it is after a restore: of another era, whose inodes nobody takes for
+// those of the same number that were made since the backup. Absent: it is none.
+std::optional<Bytes> with_new_era(ByteView key, ByteView value) {
+  static const size_t key_bytes = encode(FsSuperblockKey{KeyspaceId{0}}).size();
+  if (key.size() != key_bytes || !decode<FsSuperblockKey>(key)) return std::nullopt;
+  auto superblock = decode<FsSuperblock>(value);
+  if (!superblock) return std::nullopt;
+  // By chance: a backup may be restored twice.
+  std::random_device random;
+  superblock->era = std::uniform_int_distribution<uint32_t>(2)(random);
+  return encode(*superblock);
+}
 
 class ChunkWriter {
  public:
@@ -127,6 +143,8 @@ class ChunkWriter {
   }
 
   void put(Commit& commit, ByteView key, ByteView value) const {
+    const auto changed = with_new_era(key, value);
+    if (changed) value = *changed;
     if (!owners_) {
       commit.writes.put(key, value);
       return;

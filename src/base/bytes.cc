@@ -116,16 +116,6 @@ void append_be24(Bytes& out, uint32_t value) { append_be(out, value, 3); }
 void append_be32(Bytes& out, uint32_t value) { append_be(out, value, 4); }
 void append_be64(Bytes& out, uint64_t value) { append_be(out, value, 8); }
 
-uint64_t load_be(const char* in, size_t width) {
-  uint64_t value = 0;
-  if (width == sizeof value) {
-    std::memcpy(&value, in, sizeof value);
-    return __builtin_bswap64(value);
-  }
-  for (size_t i = 0; i < width; i++) value = value << 8 | static_cast<unsigned char>(in[i]);
-  return value;
-}
-
 Bytes prefix_end(ByteView prefix) {
   Bytes end(prefix);
   while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();

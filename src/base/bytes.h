@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -33,7 +34,15 @@ void append_be32(Bytes& out, uint32_t value);
 void append_be64(Bytes& out, uint64_t value);
 
 // REQUIRES: `in` has at least `width` (1 to 8) bytes.
-uint64_t load_be(const char* in, size_t width);
+inline uint64_t load_be(const char* in, size_t width) {
+  uint64_t value = 0;
+  if (width == sizeof value) {
+    std::memcpy(&value, in, sizeof value);
+    return __builtin_bswap64(value);  // the machine is little-endian (bytes.cc)
+  }
+  for (size_t i = 0; i < width; i++) value = value << 8 | static_cast<unsigned char>(in[i]);
+  return value;
+}
 
 // The least key greater than every key that starts with `prefix`; empty if there is none (all ff),
 // which as the end of an interval means "to the end of the map".

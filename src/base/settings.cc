@@ -27,6 +27,7 @@ constexpr std::string_view durability_words[] = {"always", "everysec", "off"};
 constexpr std::string_view log_level_words[] = {"debug", "info", "warn", "error"};
 constexpr std::string_view log_format_words[] = {"text", "json"};
 
+constexpr std::string_view off_on_words[] = {"off", "on"};
 constexpr std::string_view auth_words[] = {"loopback", "required"};
 constexpr std::string_view unix_access_words[] = {"owner", "group", "all"};
 
@@ -144,6 +145,15 @@ const SettingSpec specs_of_server[] = {
      .default_text = "7d",
      .help = "How long an archived keyspace can be brought back before its data goes",
      .max = 36'500ull * 24 * 3600 * 1000},
+    {.name = "catalog-authorization",
+     .kind = SettingKind::choice,
+     .default_text = "off",
+     .help = "Whether users of the catalog need privileges",
+     .words = off_on_words},
+    {.name = "catalog-version",
+     .kind = SettingKind::text,
+     .default_text = "2.0.0",
+     .help = "The version of Gravitino that the catalog says it is: clients refuse an older one"},
     {.name = "gc-life-time",
      .kind = SettingKind::duration,
      .default_text = "1m",
@@ -527,6 +537,19 @@ bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1";
 }
 
+// 2.0.0, 1.3.0-SNAPSHOT, 1.3.0rc1: as Gravitino's clients read it.
+bool is_version(std::string_view text) {
+  for (int part = 0; part < 3; ++part) {
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    if (digits == 0 || digits > 6) return false;
+    text.remove_prefix(digits);
+    if (part == 2) break;
+    if (!text.starts_with('.')) return false;
+    text.remove_prefix(1);
+  }
+  return text.empty() || text.starts_with('-') || text.starts_with("rc");
+}
+
 // What each setting alone does not tell.
 Status check_together(const Settings& settings) {
   const bool has_admin = !settings.admin_token_file.empty();
@@ -539,6 +562,9 @@ Status check_together(const Settings& settings) {
         fmt::format("http {}: others reach it, so it needs an --admin-token-file; it is "
                     "made if it does not exist",
                     to_string(settings.http)));
+  if (!is_version(settings.catalog_version))
+    return invalid(fmt::format("catalog-version {}: it must be three numbers such as 2.0.0",
+                               settings.catalog_version));
   if (settings.tls_cert.empty() != settings.tls_key.empty())
     return invalid("tls-cert and tls-key go together: set both or none");
   if (!settings.resp_tls.host.empty() && settings.tls_cert.empty())
@@ -660,6 +686,8 @@ Result<Settings> load_settings(const SettingInputs& inputs) {
       .tls_cert = text("tls-cert"),
       .tls_key = text("tls-key"),
       .archive_retention_ms = number("archive-retention"),
+      .catalog_authorization = number("catalog-authorization") != 0,
+      .catalog_version = text("catalog-version"),
       .gc_life_time_ms = number("gc-life-time"),
       .range_bytes_max = number("range-bytes-max"),
       .range_keys_max = number("range-keys-max"),

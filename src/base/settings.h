@@ -125,6 +125,8 @@ struct Settings {
   std::string tls_cert;          // empty: no TLS
   std::string tls_key;
   uint64_t archive_retention_ms;
+  bool catalog_authorization;
+  std::string catalog_version;
   uint64_t gc_life_time_ms;
   uint64_t range_bytes_max;
   uint64_t range_keys_max;

@@ -75,6 +75,8 @@ TEST_F(SettingsTest, Defaults) {
   EXPECT_EQ(settings->auth, AuthChoice::loopback);
   EXPECT_EQ(settings->admin_token_file, "");
   EXPECT_EQ(settings->archive_retention_ms, 7u * 24 * 3600 * 1000);
+  EXPECT_FALSE(settings->catalog_authorization);
+  EXPECT_EQ(settings->catalog_version, "2.0.0");
   EXPECT_EQ(settings->gc_life_time_ms, 60'000u);
   EXPECT_EQ(settings->range_bytes_max, 64u << 20);
   EXPECT_EQ(settings->range_keys_max, 1'000'000u);
@@ -108,6 +110,8 @@ TEST_F(SettingsTest, Defaults) {
                 "tls-cert = \"\"  # default\n"
                 "tls-key = \"\"  # default\n"
                 "archive-retention = \"7d\"  # default\n"
+                "catalog-authorization = \"off\"  # default\n"
+                "catalog-version = \"2.0.0\"  # default\n"
                 "gc-life-time = \"1m\"  # default\n"
                 "range-bytes-max = \"64MiB\"  # default\n"
                 "range-keys-max = \"1000000\"  # default\n"
@@ -257,13 +261,22 @@ TEST_F(SettingsTest, UnknownNamesAreRefusedWithAHint) {
       "durability, cache-bytes, disk-reserve-bytes, resp, resp-tls, resp-unix, "
       "resp-unix-access, resp-clients-max, resp-command-bytes, resp-memory-bytes, "
       "resp-idle-timeout, resp-send-timeout, http, auth, admin-token-file, tls-cert, tls-key, "
-      "archive-retention, gc-life-time, range-bytes-max, range-keys-max, range-load-max, "
-      "range-sampling, range-samples-retention, range-averages-retention, log-level, "
-      "log-format");
+      "archive-retention, catalog-authorization, catalog-version, gc-life-time, range-bytes-max, "
+      "range-keys-max, range-load-max, range-sampling, range-samples-retention, "
+      "range-averages-retention, "
+      "log-level, log-format");
   EXPECT_TRUE(file_refusal("[log]\nlevel = 'info'")
                   .starts_with("trellis.toml:1: unknown setting \"log\"; the settings are "));
   EXPECT_EQ(file_refusal("\"da\\nta\" = 'x'"),
             "trellis.toml:1: unknown setting \"da\\x0ata\"; did you mean data?");
+}
+
+TEST_F(SettingsTest, CatalogVersion) {
+  for (const char* good : {"1.3.0", "2.0.0", "2.0.0-SNAPSHOT", "1.3.0rc1", "12.34.567"})
+    EXPECT_EQ(refusal({{"catalog-version", good}}), "accepted") << good;
+  for (const std::string bad : {"", "2", "2.0", "2.0.x", "v2.0.0", "2.0.0.1", "2..0", "2.0.0 "})
+    EXPECT_EQ(refusal({{"catalog-version", bad}}),
+              "catalog-version " + bad + ": it must be three numbers such as 2.0.0");
 }
 
 TEST_F(SettingsTest, OtherVariables) {

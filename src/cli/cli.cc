@@ -10,6 +10,7 @@
 #include "base/nearest_name.h"
 #include "base/settings.h"
 #include "cli/backup_command.h"
+#include "cli/catalog_command.h"
 #include "cli/client_command.h"
 #include "cli/fs_command.h"
 #include "cli/human.h"
@@ -190,6 +191,7 @@ int run_cli(int argc, char** argv) {
   add_range_commands(app, client_commands);
   add_raw_commands(app, client_commands);
   add_fs_commands(app, client_commands);
+  add_catalog_commands(app, client_commands);
   add_backup_commands(app, client_commands);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("trellis: {}: see --help\n", error.what());

@@ -185,7 +185,8 @@ bool ProgressLine::is_due() {
 
 void ProgressLine::show(std::string_view line) {
   if (!is_terminal_) return;
-  fmt::print(err_, "\r\x1b[K{}", line);
+  // Without wrapping: of a line that became two only the second would be written over.
+  fmt::print(err_, "\r\x1b[K\x1b[?7l{}\x1b[?7h", line);
   err_.flush();
   is_shown_ = true;
   shown_us_ = clock_.monotonic_us();

@@ -105,8 +105,9 @@ void add_rm(CLI::App& fs, ClientCommands& commands) {
                "Directories with all that is in them, at once");
   rm->add_flag("--everything", arguments->everything, "With -r: / too");
   rm->footer(std::string(fs_glob_help) +
-             "What is removed goes to the trash if there is one: see `trellis fs trash`. Without "
-             "-r a glob is about files.\n"
+             "What is removed stays in the trash for a day unless `trellis fs trash keep` says "
+             "otherwise; an empty directory that is removed without -r goes for good, as does what "
+             "put, cp and mv replace. Without -r a glob is about files.\n"
              "Examples:\n"
              "  trellis fs rm old.txt 'logs/*.tmp'\n"
              "  trellis fs rm -r build/");
@@ -177,12 +178,13 @@ void add_mv(CLI::App& fs, ClientCommands& commands) {
                        "directory or ends with /");
   mv->add_flag("--if-absent", arguments->if_absent,
                "Only if nothing has that name; else exit code 1");
-  mv->footer(std::string(fs_glob_help) +
-             "A file takes the place of one that is there; a directory only that of an empty "
-             "one.\n"
-             "Examples:\n"
-             "  trellis fs mv draft.txt final.txt\n"
-             "  trellis fs mv 'inbox/*.eml' archive/");
+  mv->footer(
+      std::string(fs_glob_help) +
+      "A file takes the place of one that is there, which goes for good, not to the trash; a "
+      "directory only that of an empty one.\n"
+      "Examples:\n"
+      "  trellis fs mv draft.txt final.txt\n"
+      "  trellis fs mv 'inbox/*.eml' archive/");
 }
 
 // --- cp ---
@@ -208,6 +210,7 @@ class Copying {
                    }));
     return {};
   }
+  void expect(uint64_t bytes) { transfer_.expect(bytes); }
   Status finish() { return transfer_.finish(); }
 
  private:
@@ -216,7 +219,6 @@ class Copying {
       transfer_.skip(file.path, file.type() == "symlink" ? "a symbolic link" : "no regular file");
       return {};
     }
-    if (session_.err_is_terminal) transfer_.expect(file.size());
     const auto copied = session_.api.call(json_call(HttpMethod::post, fs_target(session_, "/copy"),
                                                     from_to(file.path, to, arguments_.if_absent)));
     if (!copied) return transfer_.take(file.path, copied.error());
@@ -240,6 +242,8 @@ Status copy_files(ClientSession& session, const MoveArguments& arguments) {
   TRY_ASSIGN(const SourcesAndTarget split, split_arguments(session, arguments.paths));
   session.api.wait_at_least_ms(copy_timeout_ms);
   Copying copying(session, arguments, split.sources.size() > 1 || arguments.recursive);
+  if (session.err_is_terminal)
+    if (const auto bytes = bytes_in(session, split.sources)) copying.expect(*bytes);
   for (const std::string& source : split.sources)
     TRY(each_file(session, source, [&](const FoundFile& found) {
       return copying.copy(found, path_at(split.target, found));

@@ -9,6 +9,7 @@
 #include "cli/human.h"
 #include "cli/remote_files.h"
 #include "cli/table.h"
+#include "server/offline_fsck.h"
 
 namespace trellis {
 namespace {
@@ -21,6 +22,7 @@ constexpr size_t fsck_line_bytes_max = size_t{16} << 20;
 struct FsckArguments {
   bool repair = false;
   bool quick = false;
+  std::string data;  // of a store that no server has open
 };
 
 bool flag_at(const json::object& object, std::string_view name) {
@@ -123,6 +125,14 @@ class FsckLines {
 
 Status check_file_system(ClientSession& session, const FsckArguments& arguments) {
   FsckLines lines(session);
+  if (!arguments.data.empty()) {
+    TRY(fsck_offline({.data = arguments.data,
+                      .keyspace = session.keyspace,
+                      .repair = arguments.repair,
+                      .quick = arguments.quick,
+                      .say = [&](ByteView piece) { return lines.feed(piece); }}));
+    return lines.finish();
+  }
   ApiCall call = json_call(HttpMethod::post, fs_target(session, "/fsck"),
                            {{"repair", arguments.repair}, {"quick", arguments.quick}});
   call.receive = [&](const HttpAnswer&, ByteView piece) { return lines.feed(piece); };
@@ -135,16 +145,21 @@ Status check_file_system(ClientSession& session, const FsckArguments& arguments)
 void add_fs_fsck_command(CLI::App& fs, ClientCommands& commands) {
   auto arguments = std::make_shared<FsckArguments>();
   CLI::App* fsck = commands.add_raw(
-      fs, "fsck", "Check all files and directories while they are used",
+      fs, "fsck", "Check all files and directories, while they are used or not",
       [arguments](ClientSession& session) { return check_file_system(session, *arguments); });
   fsck->add_flag("--repair", arguments->repair, "Repair what can be repaired");
   fsck->add_flag("--quick", arguments->quick, "Without reading all content");
+  add_text(*fsck, "--data", arguments->data, "DIR",
+           "The data folder of a server that is stopped: without it, and what crashes left of "
+           "unfinished writes is found, too")
+      ->check(check_not_empty);
   fsck->footer(
       "What has lost its name is put into lost+found/, and what is lost of a file is told. Exit "
       "code 1 if something was found that is not repaired.\n"
       "Examples:\n"
       "  trellis fs fsck\n"
-      "  trellis fs fsck --repair --keyspace home");
+      "  trellis fs fsck --repair --keyspace home\n"
+      "  trellis fs fsck --data /var/lib/trellis");
 }
 
 }  // namespace trellis

@@ -274,22 +274,27 @@ class Getting {
       : session_(session),
         arguments_(arguments),
         target_(std::move(target)),
-        transfer_(session, "got", has_several || arguments.recursive),
+        goes_on_(has_several || arguments.recursive),
+        transfer_(session, "got", goes_on_),
         downloader_(session, transfer_) {
     std::error_code failed;
     into_folder_ = has_several || target_.ends_with('/') || local::is_directory(target_, failed);
   }
 
   Status get(const std::string& argument) {
-    return each_file(session_, argument, [&](const FoundFile& found) -> Status {
+    const Status got = each_file(session_, argument, [&](const FoundFile& found) -> Status {
       if (found.by_glob) into_folder_ = true;
       if (found.file.is_directory()) return get_directory(found);
       if (target_ == "-")
         return transfer_.take(found.file.path, downloader_.get_to_output(found.file));
       return get_one(found.file, found.name);
     });
+    const bool is_missing =
+        !got && got.error().code == Code::not_found && got.error().reason.empty();
+    return is_missing && goes_on_ ? transfer_.take(argument, got) : got;
   }
-  Status finish() { return target_ == "-" ? Status() : transfer_.finish(); }
+  void expect(uint64_t bytes) { transfer_.expect(bytes); }
+  Status finish() { return target_ == "-" ? transfer_.outcome() : transfer_.finish(); }
 
  private:
   Status get_one(const RemoteFile& file, ByteView name) {
@@ -297,7 +302,6 @@ class Getting {
       transfer_.skip(file.path, file.type() == "symlink" ? "a symbolic link" : "no regular file");
       return {};
     }
-    if (session_.err_is_terminal) transfer_.expect(file.size());
     if (!into_folder_) return transfer_.take(file.path, downloader_.get_file(file, target_));
     return transfer_.take(file.path, get_below(file, target_, name));
   }
@@ -321,8 +325,6 @@ class Getting {
     const Bytes directory = found.file.path == "/" ? Bytes() : found.file.path;
     TRY(list_files(session_, {.directory = found.file.path, .recursive = true},
                    [&](const RemoteFile& file) -> Status {
-                     if (!file.path.starts_with(directory))
-                       return Error{Code::corrupt, "the server sent a path of another directory"};
                      const ByteView name = without_slash(file.path).substr(directory.size());
                      if (file.is_directory()) {
                        TRY_ASSIGN(const local::path below, place_below(folder, name));
@@ -334,7 +336,6 @@ class Getting {
                                                                           : "no regular file");
                        return {};
                      }
-                     if (session_.err_is_terminal) transfer_.expect(file.size());
                      return transfer_.take(file.path, get_below(file, folder, name));
                    }));
     return {};
@@ -343,6 +344,7 @@ class Getting {
   ClientSession& session_;
   const GetArguments& arguments_;
   const std::string target_;
+  const bool goes_on_;  // with the other sources
   bool into_folder_ = false;
   Transfer transfer_;
   Downloader downloader_;
@@ -357,6 +359,8 @@ Status get_files(ClientSession& session, const GetArguments& arguments) {
   }
   if (target.empty()) return wrong_use("TARGET must not be empty");
   Getting getting(session, arguments, std::move(target), sources.size() > 1);
+  if (session.err_is_terminal)
+    if (const auto bytes = bytes_in(session, sources)) getting.expect(*bytes);
   for (const std::string& source : sources) TRY(getting.get(source));
   return getting.finish();
 }
@@ -372,7 +376,8 @@ void add_fs_get(CLI::App& fs, ClientCommands& commands) {
   get->add_flag("-r,--recursive", arguments->recursive, "Directories with all that is in them");
   get->footer(std::string(fs_glob_help) +
               "A large file that breaks off goes on where it was when the same command runs "
-              "again. Symbolic links and special files are skipped, and told of.\n"
+              "again; until then .trellis-*.partial is next to it. Symbolic links and special "
+              "files are skipped, and told of.\n"
               "Examples:\n"
               "  trellis fs get reports/2026.pdf\n"
               "  trellis fs get -r backup/photos /tmp/\n"

@@ -94,7 +94,7 @@ class Listing {
 };
 
 Status list_one(ClientSession& session, const LsArguments& arguments, const std::string& argument,
-                Listing& listing) {
+                bool is_only_one, Listing& listing) {
   return each_file(session, argument, [&](const FoundFile& found) -> Status {
     const bool is_entered = found.file.is_directory() && (!found.by_glob || arguments.recursive);
     if (!is_entered) return listing.add(found.file, found.file.path);
@@ -102,7 +102,7 @@ Status list_one(ClientSession& session, const LsArguments& arguments, const std:
     TRY(list_files(session, {.directory = Bytes(directory), .recursive = arguments.recursive},
                    [&](const RemoteFile& file) {
                      // As other tools: what is in one directory by its names.
-                     const bool by_name = !arguments.recursive && directory != "/";
+                     const bool by_name = is_only_one && !arguments.recursive && directory != "/";
                      return listing.add(file, by_name ? ByteView(file.path).substr(directory.size())
                                                       : ByteView(file.path));
                    }));
@@ -115,7 +115,7 @@ Status list(ClientSession& session, const LsArguments& arguments) {
   std::vector<std::string> paths = arguments.paths.get();
   if (paths.empty()) paths.push_back("/");
   for (const std::string& path : paths) {
-    const Status listed = list_one(session, arguments, path, listing);
+    const Status listed = list_one(session, arguments, path, paths.size() == 1, listing);
     if (!listed) {
       TRY(listing.finish());
       return listed;
@@ -263,7 +263,7 @@ Status show_figures(ClientSession& session) {
   if (session.json) return print_line(session, answer.text);
   Table table({{"OF"}, {"SPACE", Align::right}, {"LENGTH", Align::right}, {"FILES", Align::right}});
   for (const std::string_view of : {"used", "trash"}) {
-    std::vector<std::string> row = {of == "used" ? "files" : "trash"};
+    std::vector<std::string> row = {of == "used" ? "all" : "trash"};
     for (std::string& cell : figures_row(object_at(answer.object, of), false))
       row.push_back(std::move(cell));
     table.add(std::move(row));
@@ -272,8 +272,9 @@ Status show_figures(ClientSession& session) {
 }
 
 void add_df(CLI::App& fs, ClientCommands& commands) {
-  CLI::App* df = commands.add_raw(fs, "df", "How much is in the file system, and in its trash",
-                                  [](ClientSession& session) { return show_figures(session); });
+  CLI::App* df = commands.add_raw(
+      fs, "df", "How much is in the file system, and how much of that in its trash",
+      [](ClientSession& session) { return show_figures(session); });
   df->footer("Example: trellis fs df --keyspace home");
 }
 

@@ -30,9 +30,7 @@ struct FsPutArguments {
 };
 
 // Of a file or folder here: the others can do without it.
-Error local_error(const local::path& path, const std::error_code& failed) {
-  return Error{Code::invalid, fmt::format("{}: {}", path.native(), failed.message())};
-}
+Error local_error(const std::error_code& failed) { return {Code::invalid, failed.message()}; }
 
 class Uploader {
  public:
@@ -68,18 +66,18 @@ class Uploader {
   // A folder with all that is in it, to a directory.
   Status put_folder(const local::path& folder, const Bytes& target) {
     std::error_code failed;
-    bool is_empty = true;
+    const uint64_t made_before = made_;
     local::directory_iterator at(folder, failed);
-    if (failed) return transfer_.take(folder.native(), local_error(folder, failed));
+    if (failed) return transfer_.take(folder.native(), local_error(failed));
     for (; at != local::directory_iterator(); at.increment(failed)) {
-      is_empty = false;
       TRY(put_entry(*at, path_below(target, at->path().filename().native())));
       if (failed) break;
     }
-    if (failed) return transfer_.take(folder.native(), local_error(folder, failed));
-    if (!is_empty) return {};
+    if (failed) return transfer_.take(folder.native(), local_error(failed));
+    if (made_ > made_before) return {};  // with what is in it
     TRY(session_.api.call(
         {.method = HttpMethod::put, .target = file_target(session_, target + "/")}));
+    made_++;
     return {};
   }
 
@@ -88,7 +86,7 @@ class Uploader {
     std::error_code failed;
     const local::path& path = entry.path();
     const local::file_status status = entry.symlink_status(failed);
-    if (failed) return transfer_.take(path.native(), local_error(path, failed));
+    if (failed) return transfer_.take(path.native(), local_error(failed));
     switch (status.type()) {
       case local::file_type::directory: return put_folder(path, target);
       case local::file_type::regular: return transfer_.take(path.native(), put_file(path, target));
@@ -110,6 +108,7 @@ class Uploader {
 
   Status send(const ApiCall& call, ByteView target) {
     TRY_ASSIGN(ApiAnswer answer, session_.api.ask(call));
+    made_++;
     if (!session_.json) return {};
     add_bytes(answer.object, "path", target);
     return print_json(session_, answer.object);
@@ -118,6 +117,7 @@ class Uploader {
   ClientSession& session_;
   const FsPutArguments& arguments_;
   Transfer& transfer_;
+  uint64_t made_ = 0;  // files, and directories that have none
 };
 
 // How much there is to be sent, as far as it can be known.
@@ -158,8 +158,8 @@ Status put_source(ClientSession& session, Uploader& uploader, const FsPutArgumen
   std::error_code failed;
   const local::file_status status = local::status(source, failed);
   if (!local::exists(status))
-    return transfer.take(source, failed ? local_error(source, failed)
-                                        : Error{Code::not_found, "No such file or directory"});
+    return transfer.take(
+        source, failed ? local_error(failed) : Error{Code::not_found, "No such file or directory"});
   const Bytes name = name_of_source(source);
   Bytes path = target.path;
   if (target.is_directory && !name.empty()) path = path_below(path, name);
@@ -197,18 +197,18 @@ void add_fs_put_command(CLI::App& fs, ClientCommands& commands) {
   CLI::Option* append =
       put->add_flag("--append", arguments->append, "Behind what is in the file already");
   CLI::Option* absent = put->add_flag("--if-absent", arguments->if_absent,
-                                      "Only if there is no such file; else exit code 1");
+                                      "Only if there is no such file; else exit code 1")
+                            ->excludes(append);
   add_text(*put, "--if-tag", arguments->tag, "TAG",
            "Only if the file still has that tag, which `fs stat` prints as etag")
       ->check(check_tag)
-      ->excludes(absent)
-      ->excludes(append);
+      ->excludes(absent);
   add_text(*put, "--content-type", arguments->content_type, "TYPE",
            "What HTTP clients are told that it is, such as text/plain")
       ->check(check_tag);
   put->footer(
       "Symbolic links below a folder, and what is neither a file nor a folder, are skipped, and "
-      "told of.\n"
+      "told of. A file that is replaced goes for good, not to the trash.\n"
       "Examples:\n"
       "  trellis fs put report.pdf reports/2026.pdf\n"
       "  trellis fs put -r photos music backup/\n"

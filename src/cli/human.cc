@@ -72,19 +72,6 @@ std::string progress_bar(double part) {
                      static_cast<unsigned>(part * 100));
 }
 
-std::string human_bytes(uint64_t bytes) {
-  constexpr std::string_view units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double amount = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  // 1023.95 would be shown as 1024.0.
-  while (amount >= 1023.95 && unit + 1 < std::size(units)) {
-    amount /= 1024;
-    unit++;
-  }
-  return fmt::format("{:.1f} {}", amount, units[unit]);
-}
-
 std::string iso_time(uint64_t unix_ms) {
   using namespace std::chrono;
   if (unix_ms >= year_10000_ms) return "never";

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace trellis {
+#include "base/human_bytes.h"
 
-std::string human_bytes(uint64_t bytes);  // "17 B", "1.2 MiB"
+namespace trellis {
 
 std::string progress_bar(double part);  // of 1: "[####....] 50%"
 std::string progress_bar(uint64_t done, uint64_t total);

@@ -172,7 +172,10 @@ Result<bool> list_files(ClientSession& session, const ListedFiles& what,
       const json::object& object = value.get_object();
       TRY_ASSIGN(Bytes path, bytes_of(object, "path"));
       is_there = true;
-      if (path == what.directory || path == "/") continue;
+      if (path == what.directory || ByteView(path) == ByteView("/")) continue;
+      // Whoever takes the directory off the front relies on it.
+      if (what.directory != "/" && !path.starts_with(what.directory))
+        return Error{Code::corrupt, "the server sent a path of another directory"};
       TRY(visit({path_of_type(std::move(path), text_at(object, "type")), object}));
     }
     std::optional<Bytes> next;
@@ -195,6 +198,21 @@ Status each_file(ClientSession& session, const std::string& argument,
   if (!file) return no_such_file(path);
   Bytes name(last_name(file->path));
   return visit({.file = *std::move(file), .name = std::move(name)});
+}
+
+std::optional<uint64_t> bytes_in(ClientSession& session,
+                                 const std::vector<std::string>& arguments) {
+  uint64_t sum = 0;
+  for (const std::string& argument : arguments) {
+    if (is_glob(argument)) return std::nullopt;
+    const auto path = parse_remote_path(without_escapes(argument));
+    if (!path) return std::nullopt;
+    const auto below =
+        session.api.ask({.target = fs_target(session, "/du?path=" + percent_encode(*path))});
+    if (!below) return std::nullopt;
+    sum += number_at(below->object, "length").value_or(0);
+  }
+  return sum;
 }
 
 void PathArguments::add(CLI::App& command, const std::string& name, const std::string& help,

@@ -46,7 +46,8 @@ struct ListedFiles {
   Bytes prefix = {};
   bool recursive = false;
 };
-// What is in a directory, without itself, page by page. False: there is no such directory.
+// What is in a directory, without itself, page by page: all paths begin with it. False: there is
+// no such directory.
 Result<bool> list_files(ClientSession& session, const ListedFiles& what,
                         FunctionRef<Status(const RemoteFile&)> visit);
 
@@ -61,6 +62,11 @@ struct FoundFile {
 // Code not_found: nothing.
 Status each_file(ClientSession& session, const std::string& argument,
                  FunctionRef<Status(const FoundFile&)> visit, Symlinks symlinks = Symlinks::follow);
+
+// How many bytes there are in files, with all that is below directories, for a bar. Absent: nobody
+// knows before, because there is a glob, or something that cannot be had, which is told in its
+// turn.
+std::optional<uint64_t> bytes_in(ClientSession& session, const std::vector<std::string>& arguments);
 
 // Any number of paths, also such as CLI11 would take apart.
 class PathArguments {

@@ -58,8 +58,12 @@ Status Transfer::take(std::string_view path, const Status& done) {
     add_bytes(0);
     return {};
   }
-  if (!goes_on_ || !is_of_one_file(done.error()))
-    return with_context(terminal_text(path), done.error());
+  if (!goes_on_ || !is_of_one_file(done.error())) {
+    Error error = with_context(terminal_text(path), done.error());
+    if (goes_on_)
+      error.message += fmt::format("; {} {} before that", number_of_files(files_), done_);
+    return error;
+  }
   failed_++;
   tell(path, done.error().message);
   return {};
@@ -70,6 +74,12 @@ void Transfer::skip(std::string_view path, std::string_view why) {
   tell(path, fmt::format("skipped, it is {}", why));
 }
 
+Status Transfer::outcome() {
+  line_.clear();
+  if (failed_ == 0) return {};
+  return Error{Code::refused, fmt::format("{} could not be {}", number_of_files(failed_), done_)};
+}
+
 Status Transfer::finish() {
   line_.clear();
   if (!session_.json) {
@@ -78,9 +88,7 @@ Status Transfer::finish() {
     if (skipped_ > 0) text += fmt::format("; {} skipped", skipped_);
     TRY(print_line(session_, text));
   }
-  if (failed_ > 0)
-    return Error{Code::refused, fmt::format("{} could not be {}", number_of_files(failed_), done_)};
-  return {};
+  return outcome();
 }
 
 }  // namespace trellis

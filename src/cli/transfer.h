@@ -32,7 +32,9 @@ class Transfer {
   Status take(std::string_view path, const Status& done);
   // It is not even tried.
   void skip(std::string_view path, std::string_view why);
-  // Says what was done. An error if something was not.
+  // An error if something was not done.
+  Status outcome();
+  // Says what was done, too.
   Status finish();
 
  private:

@@ -327,7 +327,7 @@ Result<ClusterCommitter::Step> ClusterCommitter::attempt(const Wanted& wanted, b
 
 Result<ClusterCommitter::Step> ClusterCommitter::commit_in_one(Part& part) {
   const Bytes version = encode_writer(log_.next_writer());
-  std::vector<Change> changes;
+  std::vector<ObjectChange> changes;
   bool structural = false;
   for (const auto& [address, write] : part.writes) {
     if (!write->changes()) continue;

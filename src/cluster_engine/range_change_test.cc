@@ -304,7 +304,7 @@ TEST_F(RangeChange, TheAuditFindsWhatMustNotBe) {
   ASSERT_EQ(audit(), "2 ranges");
   FakeObjectStore good;
   good.copy_from(store_);
-  const auto broken = [&](ByteView object, Change change) {
+  const auto broken = [&](ByteView object, ObjectChange change) {
     store_.copy_from(good);
     store_.write("break", object, {false, {}, {std::move(change)}});
     return audit().find("PROBLEM") != std::string::npos;

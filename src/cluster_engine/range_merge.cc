@@ -81,7 +81,7 @@ Status finish_merge(ObjectStore& store, const RangeHeader& range) {
   const Result<RangeHeader> right = read_header(store, "merge.read", range.other);
   if (!right.has_value() && right.error().code != Code::not_found) return Error(right.error());
   if (right.has_value() && right->state == RangeState::frozen) {
-    std::vector<Change> empty = remove_entries_from({});
+    std::vector<ObjectChange> empty = remove_entries_from({});
     empty.emplace_back(OmapRemove{entry_key(EntryKind::structure, {})});
     TRY(change_header(store, "merge.empty", *right,
                       in_state(raised(*right), RangeState::gone, range.id), std::move(empty)));

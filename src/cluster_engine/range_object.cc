@@ -80,7 +80,7 @@ Result<ByteView> decode_payload(ByteView stored) {
 
 std::string_view to_string(RangeState state) { return state_names[static_cast<size_t>(state)]; }
 
-std::vector<Change> header_changes(const RangeHeader& header) {
+std::vector<ObjectChange> header_changes(const RangeHeader& header) {
   return {SetAttribute{"gen", std::to_string(header.generation)},
           SetAttribute{"start", header.start},
           SetAttribute{"end", header.end},

@@ -92,7 +92,7 @@ struct RangeHeader {
 };
 
 // The attributes that the header is stored as.
-std::vector<Change> header_changes(const RangeHeader& header);
+std::vector<ObjectChange> header_changes(const RangeHeader& header);
 // From an answer with attributes. Code::corrupt if they make no sense.
 Result<RangeHeader> decode_header(RangeId id, const ReadAnswer& answer);
 // Code::not_found if the object is not there.

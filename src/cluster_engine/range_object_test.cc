@@ -26,7 +26,7 @@ RangeHeader sample_header() {
 
 std::string attributes(const RangeHeader& header) {
   std::string text;
-  for (const Change& change : header_changes(header)) {
+  for (const ObjectChange& change : header_changes(header)) {
     const auto& set = std::get<SetAttribute>(change);
     text += set.name + "=" + quote(set.value) + " ";
   }
@@ -50,7 +50,7 @@ TEST(RangeObject, GoldenHeaders) {
     if (state != RangeState::live) header.other = RangeId{8};
     if (state == RangeState::split) header.split_at = "c d";
     ReadAnswer answer;
-    for (const Change& change : header_changes(header)) {
+    for (const ObjectChange& change : header_changes(header)) {
       const auto& set = std::get<SetAttribute>(change);
       answer.attributes[set.name] = set.value;
     }
@@ -100,7 +100,7 @@ TEST(RangeObject, HeadersThatMakeNoSenseAreRefused) {
                                                {"st", "dead 8"}};
   for (const auto& [name, value] : bad) {
     ReadAnswer answer;
-    for (const Change& change : header_changes(sample_header())) {
+    for (const ObjectChange& change : header_changes(sample_header())) {
       const auto& set = std::get<SetAttribute>(change);
       answer.attributes[set.name] = set.value;
     }

@@ -10,7 +10,7 @@ constexpr EntryKind addressed_kinds[] = {EntryKind::payload, EntryKind::version,
 
 constexpr size_t entries_at_first = 16;  // values may be large
 
-size_t set_bytes(const Change& change) {
+size_t set_bytes(const ObjectChange& change) {
   const auto& set = std::get<OmapSet>(change);
   return set.key.size() + set.value.size();
 }
@@ -24,7 +24,7 @@ class EntryCopier {
     for (size_t i = 0; i < cursors_.size(); ++i)
       cursors_[i] = {addressed_kinds[i], entry_key(addressed_kinds[i], copy_.begin), true, false};
     while (std::ranges::any_of(cursors_, [](const Cursor& cursor) { return !cursor.done; })) {
-      std::vector<Change> page;
+      std::vector<ObjectChange> page;
       TRY(read_page(page));
       fit_pages(page);
       TRY(write_page(page));
@@ -40,7 +40,7 @@ class EntryCopier {
     bool done = false;
   };
 
-  Status read_page(std::vector<Change>& page) {
+  Status read_page(std::vector<ObjectChange>& page) {
     ReadOperation operation{.guards = {generation_is(copy_.source)}};
     for (const Cursor& cursor : cursors_) {
       if (cursor.done) continue;
@@ -61,7 +61,7 @@ class EntryCopier {
     return {};
   }
 
-  void take(Cursor& cursor, OmapPage& read, std::vector<Change>& page) const {
+  void take(Cursor& cursor, OmapPage& read, std::vector<ObjectChange>& page) const {
     cursor.first = false;
     cursor.done = !read.more;
     for (auto& [key, value] : read.entries) {
@@ -76,15 +76,15 @@ class EntryCopier {
 
   // A read is limited by a number of entries: as many as fill a page if they are as large as those
   // before them, so that memory stays in the order of one, whatever the range holds.
-  void fit_pages(const std::vector<Change>& page) {
+  void fit_pages(const std::vector<ObjectChange>& page) {
     size_t bytes = 0;
-    for (const Change& change : page) bytes += set_bytes(change);
+    for (const ObjectChange& change : page) bytes += set_bytes(change);
     const size_t fitting = entries_ * options_.page_bytes / std::max<size_t>(bytes, 1);
     const size_t most = std::min(2 * entries_, options_.page_entries);
     entries_ = std::clamp<size_t>(fitting, 1, most);
   }
 
-  Status write_page(std::vector<Change>& page) {
+  Status write_page(std::vector<ObjectChange>& page) {
     const Bytes object = range_object_name(copy_.target.id);
     for (size_t begin = 0; begin < page.size();) {
       WriteOperation operation{.guards = {generation_is(copy_.target)}};
@@ -108,7 +108,7 @@ class EntryCopier {
 };
 
 Bytes state_text(const RangeHeader& header) {
-  for (const Change& change : header_changes(header))
+  for (const ObjectChange& change : header_changes(header))
     if (const auto& set = std::get<SetAttribute>(change); set.name == "st") return set.value;
   return {};
 }
@@ -116,16 +116,16 @@ Bytes state_text(const RangeHeader& header) {
 }  // namespace
 
 Status change_header(ObjectStore& store, FaultPoint point, const RangeHeader& from,
-                     const RangeHeader& to, std::vector<Change> more) {
+                     const RangeHeader& to, std::vector<ObjectChange> more) {
   WriteOperation operation{.guards = {generation_is(from), AttributeIs{"st", state_text(from)}},
                            .changes = header_changes(to)};
-  for (Change& change : more) operation.changes.push_back(std::move(change));
+  for (ObjectChange& change : more) operation.changes.push_back(std::move(change));
   const Bytes object = range_object_name(from.id);
   return object_status(store.write(point, object, operation), object);
 }
 
-std::vector<Change> remove_entries_from(ByteView from) {
-  std::vector<Change> changes;
+std::vector<ObjectChange> remove_entries_from(ByteView from) {
+  std::vector<ObjectChange> changes;
   for (const EntryKind kind : addressed_kinds)
     changes.emplace_back(OmapRemoveRange{entry_key(kind, from), prefix_end(entry_key(kind, {}))});
   return changes;

@@ -10,10 +10,10 @@ namespace trellis {
 // One guarded write of a range; `to` is its header afterwards.
 // The guard is the generation and, as some states pass without a new one, the state.
 Status change_header(ObjectStore& store, FaultPoint point, const RangeHeader& from,
-                     const RangeHeader& to, std::vector<Change> more = {});
+                     const RangeHeader& to, std::vector<ObjectChange> more = {});
 
 // Removes every entry of an address at or above `from`.
-std::vector<Change> remove_entries_from(ByteView from);
+std::vector<ObjectChange> remove_entries_from(ByteView from);
 
 // Copies the entries of [begin, end) page by page. Each read is guarded by the source's header,
 // each write by the target's.

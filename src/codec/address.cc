@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codec/catalog_keys.h"
 #include "codec/field_codecs.h"
 
 namespace trellis {
@@ -116,22 +117,57 @@ Status append_redis_key_at(Bytes& out, ByteView address) {
   return {};
 }
 
-// What the children of one parent share: the key up to its own id, for names up to the parent.
+// How long the ref is that `rest` begins with; 0: it is none.
+size_t ref_bytes(ByteView rest) {
+  Reader reader(rest, nullptr);
+  CatalogRef ref;
+  return CatalogRefBytes::read(reader, ref) ? reader.offset() : 0;
+}
+
+// All that is to be found by one thing's names, wherever it stands among the others' names; a table
+// also by those of its columns.
+void append_search_granule(Bytes& out, ByteView key) {
+  Bytes scratch;
+  const auto found = decode<CatalogSearchKey>(key, scratch);
+  if (!found) return static_cast<void>(out.append(key));
+  out.append(key.substr(0, prefix_bytes + 3));
+  const bool is_column = found->ref.type == CatalogType::column;
+  CatalogRefBytes::append(
+      out, is_column ? CatalogRef::of(CatalogType::table, found->ref.number()) : found->ref);
+}
+
+// What the children of one parent share: the key up to its own id, for names up to the parent;
+// what the members of one thing share: the key up to the thing.
 ByteView catalog_granule(ByteView key) {
   constexpr size_t tag = 3;  // two letters and '_'
   constexpr size_t uuid = 16;
   constexpr size_t number = 8;
   const ByteView record = key.substr(prefix_bytes);
   const ByteView type = record.substr(0, 2);
+  const auto is_any_of = [&](ByteView types) { return types.find(type) != ByteView::npos; };
+  const auto up_to_ref_at = [&](size_t offset) {
+    const size_t size = record.size() > offset ? ref_bytes(record.substr(offset)) : 0;
+    return size == 0 ? record.size() : offset + size;
+  };
   size_t size = tag + uuid + 1;  // members of a metalake: up to the metalake
   if (type == "nm")
     size = tag + (record.size() > tag + number && record[tag + number] == '_' ? number : uuid);
-  else if (type == "id" || type == "ml")
+  else if (type == "id" || type == "ml" || type == "sq")
     return key;
-  else if (type == "sc" || type == "br")
+  else if (is_any_of("sc br"))
     size = tag + uuid + 1 + uuid + 1;
-  else if (ByteView("ta to fi mo vi fu").find(type) != ByteView::npos)
+  else if (is_any_of("ta to fi mo vi fu"))
     size = tag + uuid + 1 + uuid + 1 + number + 1;
+  else if (type == "lg")
+    size = tag + uuid;
+  else if (is_any_of("pt mv al ga"))
+    size = tag + number;
+  else if (type == "dl")
+    size = up_to_ref_at(tag);
+  else if (type == "st")
+    size = up_to_ref_at(tag + uuid + 1);
+  else if (is_any_of("rl ri"))
+    size = up_to_ref_at(tag + uuid + 1 + 1 + 1);
   return key.substr(0, std::min(key.size(), prefix_bytes + size));
 }
 
@@ -198,7 +234,10 @@ Status append_granule(Bytes& out, ByteView key) {
   }
   if (model == 'f' && has_inode(key))
     return is_apart(key) ? append_address(out, key) : append_inode_granule(out, key);
-  out.append(model == 'c' ? catalog_granule(key) : system_granule(key));
+  if (model == 'c' && key.substr(prefix_bytes).starts_with("ix_"))
+    append_search_granule(out, key);
+  else
+    out.append(model == 'c' ? catalog_granule(key) : system_granule(key));
   return {};
 }
 

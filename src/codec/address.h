@@ -27,7 +27,8 @@ Status append_key_at(Bytes& out, ByteView address);
 // The granule of a key: the unit of locking (map/scope.h). A prefix of addresses for Redis
 // ('x' ks 'd' namespace key*) and files ('x' ks 'f' 01 inode; an entry and a slot of a directory's
 // figures: their own address, because many write to one directory at a time); for catalog records
-// the key up to its last id or its parent; for everything else the key itself.
+// the key up to its parent, or up to what it is a member of (what is found by a name: by its ref
+// alone); for everything else the key itself.
 Status append_granule(Bytes& out, ByteView key);
 
 }  // namespace trellis

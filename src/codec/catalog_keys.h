@@ -8,11 +8,22 @@
 //   tg_ po_ us_ gr_ ro_      ml _ id            tag, policy, user, group, role
 //   nm_ parent _ type _ name    name to id, scoped by parent and type: a list is one scan
 //   id_ type _ id               id to name
+//   dl_ parent _ type _ name* due ref    dropped, and can come back
+//   sq_                         the next id that nobody has
+//   lg_ ml                      number of the last change;  lg_ ml _ number  a change
+//   ix_ ml _ kind _ name* ref   where to find by name
+//   pt_ table _ name            partition of a table
+//   mv_ model _ version         version of a model;  al_ model _ alias  names one
+//   st_ ml _ ref _ partition* name       statistic
+//   rl_ ml _ relation _ from _ to        relation;  ri_ ml _ relation _ to _ from  its other end
+//   ga_ role _ above _ ref      what a role may do with ref, which stands in above
 //
-// Names never stand in entity keys, so a rename changes one nm_ and one id_ record.
+// Names never stand in entity keys, so a rename changes one nm_ and one id_ record. A parent or ref
+// is what codec/catalog_ref.h says (in nm_, of the seed, without letters); name* is escaped.
 #pragma once
 
 #include "base/strong_id.h"
+#include "codec/catalog_ref.h"
 #include "codec/field_codecs.h"
 #include "codec/keyspace_keys.h"
 
@@ -21,35 +32,6 @@ namespace trellis {
 inline constexpr Literal model_catalog = literal("model", "c", "catalog", "/Catalog");
 inline constexpr Literal catalog_separator = literal("separator", "_", "");
 
-enum class CatalogType : unsigned char {
-  metalake,
-  catalog,
-  schema,
-  broker,
-  table,
-  topic,
-  fileset,
-  model,
-  view,
-  function,
-  tag,
-  policy,
-  user,
-  group,
-  role,
-};
-
-// Letters, name and pretty form by CatalogType.
-inline constexpr Word catalog_types[] = {
-    {"ml", "metalake", "/Metalake"}, {"ca", "catalog", "/Catalog"}, {"sc", "schema", "/Schema"},
-    {"br", "broker", "/Broker"},     {"ta", "table", "/Table"},     {"to", "topic", "/Topic"},
-    {"fi", "fileset", "/Fileset"},   {"mo", "model", "/Model"},     {"vi", "view", "/View"},
-    {"fu", "function", "/Function"}, {"tg", "tag", "/Tag"},         {"po", "policy", "/Policy"},
-    {"us", "user", "/User"},         {"gr", "group", "/Group"},     {"ro", "role", "/Role"}};
-
-constexpr const Word& catalog_word(CatalogType type) {
-  return catalog_types[static_cast<size_t>(type)];
-}
 constexpr Literal catalog_letters(CatalogType type) {
   const Word& word = catalog_word(type);
   return {"type", word.bytes, word.name, word.pretty};
@@ -70,6 +52,8 @@ struct KindName {
   static constexpr std::string_view value{text.data(), size};
 };
 }  // namespace catalog_detail
+
+// --- entities ---
 
 // | 'x' | keyspace u24 | 'c' | 'ml' '_' | metalake uuid |
 struct CatalogMetalakeKey {
@@ -221,6 +205,8 @@ struct CatalogParentUuid : UuidBytes {
   }
 };
 
+// --- names and ids ---
+
 inline constexpr Literal catalog_name_tag = literal("record", "nm", "name to id", "/Name");
 inline constexpr Literal catalog_id_tag = literal("record", "id", "id to name", "/Id");
 
@@ -285,6 +271,227 @@ struct CatalogIdKey {
                   catalog_separator,
                   field<CatalogTypeWord<catalog_types_with_number>>("type", &CatalogIdKey::type),
                   catalog_separator, field<BigEndian<8>>("id", &CatalogIdKey::id, "its id"));
+  }
+};
+
+// --- what is dropped, given and logged ---
+
+// | 'x' | keyspace u24 | 'c' | 'dl' '_' | parent ref | '_' | type | '_' | name* | due u64 | ref |
+struct CatalogDroppedKey {
+  KeyspaceId keyspace;
+  CatalogRef parent;
+  CatalogType type;
+  ByteView name;
+  uint64_t due_ms;
+  CatalogRef ref;
+  static constexpr std::string_view kind = "catalog.dropped";
+  static constexpr auto layout() {
+    return record(
+        mode_txn, keyspace_field(&CatalogDroppedKey::keyspace), model_catalog,
+        literal("record", "dl", "dropped", "/Dropped"), catalog_separator,
+        field<CatalogRefBytes>("parent", &CatalogDroppedKey::parent, "where it stood"),
+        catalog_separator, field<OneOf<catalog_types>>("type", &CatalogDroppedKey::type),
+        catalog_separator, field<Terminated>("name", &CatalogDroppedKey::name, "its name"),
+        field<BigEndian<8>>("due", &CatalogDroppedKey::due_ms, "when it was dropped, unix ms"),
+        field<CatalogRefBytes>("ref", &CatalogDroppedKey::ref, "itself"));
+  }
+};
+
+// | 'x' | keyspace u24 | 'c' | 'sq' '_' |
+struct CatalogNextIdKey {
+  KeyspaceId keyspace;
+  static constexpr std::string_view kind = "catalog.next_id";
+  static constexpr auto layout() {
+    return record(mode_txn, keyspace_field(&CatalogNextIdKey::keyspace), model_catalog,
+                  literal("record", "sq", "next id", "/NextId"), catalog_separator);
+  }
+};
+
+inline constexpr Literal catalog_log_tag = literal("record", "lg", "log of changes", "/Log");
+
+// | 'x' | keyspace u24 | 'c' | 'lg' '_' | metalake uuid |
+struct CatalogLogKey {
+  KeyspaceId keyspace;
+  Uuid metalake;
+  static constexpr std::string_view kind = "catalog.log";
+  static constexpr auto layout() {
+    return record(mode_txn, keyspace_field(&CatalogLogKey::keyspace), model_catalog,
+                  catalog_log_tag, catalog_separator,
+                  field<UuidBytes>("metalake", &CatalogLogKey::metalake, "metalake id"));
+  }
+};
+
+// | 'x' | keyspace u24 | 'c' | 'lg' '_' | metalake uuid | '_' | number u64 |
+struct CatalogChangeKey {
+  KeyspaceId keyspace;
+  Uuid metalake;
+  uint64_t number;
+  static constexpr std::string_view kind = "catalog.change";
+  static constexpr auto layout() {
+    return record(
+        mode_txn, keyspace_field(&CatalogChangeKey::keyspace), model_catalog, catalog_log_tag,
+        catalog_separator, field<UuidBytes>("metalake", &CatalogChangeKey::metalake, "metalake id"),
+        catalog_separator, field<BigEndian<8>>("number", &CatalogChangeKey::number, "from 1"));
+  }
+};
+
+inline constexpr Word catalog_search_words[] = {{"n", "name", "/Name"}, {"c", "column", "/Column"}};
+enum class CatalogSearchKind : unsigned char { name, column };
+
+// | 'x' | keyspace u24 | 'c' | 'ix' '_' | metalake uuid | '_' | kind | '_' | name* | ref |
+struct CatalogSearchKey {
+  KeyspaceId keyspace;
+  Uuid metalake;
+  CatalogSearchKind what;
+  ByteView name;
+  CatalogRef ref;
+  static constexpr std::string_view kind = "catalog.search";
+  static constexpr auto layout() {
+    return record(
+        mode_txn, keyspace_field(&CatalogSearchKey::keyspace), model_catalog,
+        literal("record", "ix", "search", "/Search"), catalog_separator,
+        field<UuidBytes>("metalake", &CatalogSearchKey::metalake, "metalake id"), catalog_separator,
+        field<OneOf<catalog_search_words>>("kind", &CatalogSearchKey::what, "whose name"),
+        catalog_separator,
+        field<Terminated>("name", &CatalogSearchKey::name, "in lower case, its first 256 bytes"),
+        field<CatalogRefBytes>("ref", &CatalogSearchKey::ref, "what has it"));
+  }
+};
+
+// --- members of one entity ---
+
+// | 'x' | keyspace u24 | 'c' | 'pt' '_' | table u64 | '_' | name bytes |
+struct CatalogPartitionKey {
+  KeyspaceId keyspace;
+  EntityId table;
+  ByteView name;
+  static constexpr std::string_view kind = "catalog.partition";
+  static constexpr auto layout() {
+    return record(mode_txn, keyspace_field(&CatalogPartitionKey::keyspace), model_catalog,
+                  literal("record", "pt", "partition", "/Partition"), catalog_separator,
+                  field<BigEndian<8>>("table", &CatalogPartitionKey::table, "table id"),
+                  catalog_separator,
+                  field<Remaining>("name", &CatalogPartitionKey::name, "its name"));
+  }
+};
+
+// | 'x' | keyspace u24 | 'c' | 'mv' '_' | model u64 | '_' | version u32 |
+struct CatalogModelVersionKey {
+  KeyspaceId keyspace;
+  EntityId model;
+  uint32_t version;
+  static constexpr std::string_view kind = "catalog.model_version";
+  static constexpr auto layout() {
+    return record(mode_txn, keyspace_field(&CatalogModelVersionKey::keyspace), model_catalog,
+                  literal("record", "mv", "version of a model", "/ModelVersion"), catalog_separator,
+                  field<BigEndian<8>>("parent", &CatalogModelVersionKey::model, "model id"),
+                  catalog_separator,
+                  field<BigEndian<4>>("version", &CatalogModelVersionKey::version, "from 0"));
+  }
+};
+
+// | 'x' | keyspace u24 | 'c' | 'al' '_' | model u64 | '_' | alias bytes |
+struct CatalogAliasKey {
+  KeyspaceId keyspace;
+  EntityId model;
+  ByteView alias;
+  static constexpr std::string_view kind = "catalog.alias";
+  static constexpr auto layout() {
+    return record(
+        mode_txn, keyspace_field(&CatalogAliasKey::keyspace), model_catalog,
+        literal("record", "al", "alias of a model's version", "/Alias"), catalog_separator,
+        field<BigEndian<8>>("parent", &CatalogAliasKey::model, "model id"), catalog_separator,
+        field<Remaining>("alias", &CatalogAliasKey::alias, "the alias"));
+  }
+};
+
+// | 'x' | keyspace u24 | 'c' | 'st' '_' | metalake uuid | '_' | ref | '_' | partition* | name bytes
+// |
+struct CatalogStatisticKey {
+  KeyspaceId keyspace;
+  Uuid metalake;
+  CatalogRef ref;
+  ByteView partition;
+  ByteView name;
+  static constexpr std::string_view kind = "catalog.statistic";
+  static constexpr auto layout() {
+    return record(
+        mode_txn, keyspace_field(&CatalogStatisticKey::keyspace), model_catalog,
+        literal("record", "st", "statistic", "/Statistic"), catalog_separator,
+        field<UuidBytes>("metalake", &CatalogStatisticKey::metalake, "metalake id"),
+        catalog_separator, field<CatalogRefBytes>("ref", &CatalogStatisticKey::ref, "of what"),
+        catalog_separator,
+        field<Terminated>("partition", &CatalogStatisticKey::partition, "empty: of all of it"),
+        field<Remaining>("name", &CatalogStatisticKey::name, "its name"));
+  }
+};
+
+// --- relations ---
+
+inline constexpr Word catalog_relation_words[] = {{"t", "tag", "/Tag"},
+                                                  {"p", "policy", "/Policy"},
+                                                  {"o", "owner", "/Owner"},
+                                                  {"r", "role", "/Role"},
+                                                  {"g", "grant", "/Grant"}};
+// Object to tag, object to policy, object to its owner, user or group to role, role to object.
+enum class CatalogRelation : unsigned char { tag, policy, owner, role, grant };
+
+// | 'x' | keyspace u24 | 'c' | 'rl' '_' | metalake uuid | '_' | relation | '_' |
+//                                                                       from ref | '_' | to ref |
+struct CatalogRelationKey {
+  KeyspaceId keyspace;
+  Uuid metalake;
+  CatalogRelation relation;
+  CatalogRef from;
+  CatalogRef to;
+  static constexpr std::string_view kind = "catalog.relation";
+  static constexpr auto layout() {
+    return record(
+        mode_txn, keyspace_field(&CatalogRelationKey::keyspace), model_catalog,
+        literal("record", "rl", "relation", "/Relation"), catalog_separator,
+        field<UuidBytes>("metalake", &CatalogRelationKey::metalake, "metalake id"),
+        catalog_separator,
+        field<OneOf<catalog_relation_words>>("relation", &CatalogRelationKey::relation),
+        catalog_separator, field<CatalogRefBytes>("from", &CatalogRelationKey::from, "one end"),
+        catalog_separator, field<CatalogRefBytes>("to", &CatalogRelationKey::to, "the other end"));
+  }
+};
+
+// | 'x' | keyspace u24 | 'c' | 'ri' '_' | metalake uuid | '_' | relation | '_' |
+//                                                                       to ref | '_' | from ref |
+struct CatalogInverseKey {
+  KeyspaceId keyspace;
+  Uuid metalake;
+  CatalogRelation relation;
+  CatalogRef to;
+  CatalogRef from;
+  static constexpr std::string_view kind = "catalog.inverse";
+  static constexpr auto layout() {
+    return record(
+        mode_txn, keyspace_field(&CatalogInverseKey::keyspace), model_catalog,
+        literal("record", "ri", "relation from its other end", "/Inverse"), catalog_separator,
+        field<UuidBytes>("metalake", &CatalogInverseKey::metalake, "metalake id"),
+        catalog_separator,
+        field<OneOf<catalog_relation_words>>("relation", &CatalogInverseKey::relation),
+        catalog_separator, field<CatalogRefBytes>("to", &CatalogInverseKey::to, "the other end"),
+        catalog_separator, field<CatalogRefBytes>("from", &CatalogInverseKey::from, "one end"));
+  }
+};
+
+// | 'x' | keyspace u24 | 'c' | 'ga' '_' | role u64 | '_' | above ref | '_' | ref |
+struct CatalogGrantKey {
+  KeyspaceId keyspace;
+  EntityId role;
+  CatalogRef above;
+  CatalogRef ref;
+  static constexpr std::string_view kind = "catalog.grant";
+  static constexpr auto layout() {
+    return record(mode_txn, keyspace_field(&CatalogGrantKey::keyspace), model_catalog,
+                  literal("record", "ga", "privileges of a role", "/Grants"), catalog_separator,
+                  field<BigEndian<8>>("role", &CatalogGrantKey::role, "role id"), catalog_separator,
+                  field<CatalogRefBytes>("above", &CatalogGrantKey::above, "where it stands"),
+                  catalog_separator,
+                  field<CatalogRefBytes>("ref", &CatalogGrantKey::ref, "with what"));
   }
 };
 

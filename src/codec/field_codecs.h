@@ -90,11 +90,17 @@ struct BigEndian : NumberText {
   static constexpr uint64_t max = Width == 8 ? ~0ull : (1ull << (8 * Width % 64)) - 1;
   static constexpr std::string_view form = field_detail::number_form(Width);
 
+  static constexpr size_t width = Width;
+
+  template <class V>
+  static void store(char* out, const V& value) {
+    const uint64_t number = field_detail::number(value);
+    for (size_t i = 0; i < Width; i++) out[i] = static_cast<char>(number >> (8 * (Width - 1 - i)));
+  }
   template <class V>
   static void append(Bytes& out, const V& value) {
-    const uint64_t number = field_detail::number(value);
     char raw[Width];
-    for (size_t i = 0; i < Width; i++) raw[i] = static_cast<char>(number >> (8 * (Width - 1 - i)));
+    store(raw, value);
     out.append(raw, Width);
   }
   template <class V>
@@ -224,6 +230,7 @@ struct LengthPrefixed : BytesText {
 
 struct Remaining : BytesText {
   static constexpr std::string_view form = "bytes";
+  static constexpr bool is_bare = true;
   static void append(Bytes& out, ByteView bytes) { out.append(bytes); }
   static bool read(Reader& reader, ByteView& bytes) {
     return reader.take(reader.rest().size(), bytes);

@@ -104,6 +104,7 @@ struct FsInode {
   int64_t changed_ns;
   int64_t born_ns;
   ByteView rest;  // content if inline, target of a symlink, FsQuota of a directory that has one
+  bool operator==(const FsInode&) const = default;
   static constexpr std::string_view kind = "fs.inode_value";
   static constexpr auto layout() {
     return record(

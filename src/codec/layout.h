@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <span>
 #include <string>
@@ -206,26 +207,92 @@ constexpr bool needs_scratch() {
   return needs;
 }
 
+// How many bytes an item has whatever the record holds; 0: that depends.
+constexpr size_t fixed_width(const Literal& item) { return item.bytes.size(); }
+template <class C, class R, class V>
+constexpr size_t fixed_width(const Field<C, R, V>&) {
+  if constexpr (requires { C::width; })
+    return C::width;
+  else
+    return 0;
+}
+template <class R, class I>
+constexpr size_t fixed_width(const Nested<R, I>&) {
+  return 0;
+}
+
+template <class T>
+constexpr size_t fixed_bytes() {
+  size_t bytes = 0;
+  for_each_item<T>([&](const auto& item) { bytes += fixed_width(item); });
+  return bytes;
+}
+
+// Items of fixed width are put side by side here, and appended at once: an append for each would
+// take most of the time.
+template <size_t Capacity>
+class FixedItems {
+ public:
+  char* add(size_t bytes) { return bytes_ + std::exchange(size_, size_ + bytes); }
+  void append_to(Bytes& out) {
+    out.append(bytes_, size_);
+    size_ = 0;
+  }
+
+ private:
+  char bytes_[Capacity + 1];
+  size_t size_ = 0;
+};
+
 template <class T>
 void append_record(Bytes& out, const T& record);
 
-template <class T>
-void append_item(Bytes& out, const T&, const Literal& item) {
-  out.append(item.bytes);
+template <size_t N, class T>
+void append_item(Bytes&, FixedItems<N>& fixed, const T&, const Literal& item) {
+  std::memcpy(fixed.add(item.bytes.size()), item.bytes.data(), item.bytes.size());
 }
-template <class T, class C, class V>
-void append_item(Bytes& out, const T& record, const Field<C, T, V>& item) {
+template <size_t N, class T, class C, class V>
+void append_item(Bytes& out, FixedItems<N>& fixed, const T& record, const Field<C, T, V>& item) {
   ASSERT(C::invalid(record.*item.member) == nullptr);
-  C::append(out, record.*item.member);
+  if constexpr (requires { C::width; }) {
+    C::store(fixed.add(C::width), record.*item.member);
+  } else {
+    fixed.append_to(out);
+    C::append(out, record.*item.member);
+  }
 }
-template <class T, class I>
-void append_item(Bytes& out, const T& record, const Nested<T, I>& item) {
+template <size_t N, class T, class I>
+void append_item(Bytes& out, FixedItems<N>& fixed, const T& record, const Nested<T, I>& item) {
+  fixed.append_to(out);
   append_record(out, record.*item.member);
 }
 
 template <class T>
 void append_record(Bytes& out, const T& record) {
-  for_each_item<T>([&](const auto& item) { append_item(out, record, item); });
+  FixedItems<fixed_bytes<T>()> fixed;
+  for_each_item<T>([&](const auto& item) { append_item(out, fixed, record, item); });
+  fixed.append_to(out);
+}
+
+// About as many as it will have, and no fewer unless something is escaped.
+template <class T>
+size_t expected_bytes(const T& record) {
+  size_t bytes = fixed_bytes<T>();
+  const auto count = [&]<class It>(const It& item) {
+    if constexpr (is_field<It>) {
+      using Codec = typename It::codec;
+      if constexpr (requires { Codec::is_bare; })  // the bytes as they are
+        bytes += (record.*item.member).size();
+      else if constexpr (requires { ByteView(record.*item.member); })
+        bytes += ByteView(record.*item.member).size() + 4;
+      else if constexpr (!requires { Codec::width; })
+        bytes += 10;
+    } else if constexpr (!std::is_same_v<It, Literal>) {
+      bytes += expected_bytes(record.*item.member);
+    }
+  };
+  for_each_item<T>(count);
+  return bytes;
 }
 
 // Says at which byte of the literal the input differs.
@@ -367,6 +434,7 @@ void append(Bytes& out, const T& record) {
 template <class T>
 Bytes encode(const T& record) {
   Bytes out;
+  out.reserve(layout_detail::expected_bytes(record));
   append(out, record);
   return out;
 }

@@ -128,6 +128,15 @@ class BlockStore {
   // A block that is not there is a hole: Value not found.
   // REQUIRES: blocks.size() == values.size()
   virtual Status read(std::span<const BlockId> blocks, std::span<Value> values) = 0;
+  // The same, each shown in order right after it was checked: for who copies it, while it is in the
+  // processor's caches. After an error some may have been shown.
+  using BlockVisitor = FunctionRef<void(size_t index, const Value& value)>;
+  virtual Status read_each(std::span<const BlockId> blocks, BlockVisitor visit) {
+    std::vector<Value> values(blocks.size());
+    TRY(read(blocks, values));
+    for (size_t i = 0; i < values.size(); i++) visit(i, values[i]);
+    return {};
+  }
   virtual Status write(std::span<const BlockWrite> writes) = 0;
   // Removes the blocks [first, end) of one data id.
   virtual Status remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) = 0;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/human_bytes.h"
 #include "fs/content.h"
 #include "fs/names.h"
 #include "fs/xattrs.h"
@@ -133,7 +134,7 @@ Result<TreeFigures> FileSystem::tree_figures(const Caller& caller, InodeId inode
   if (seen->inode.type == FileType::directory) {
     TRY_ASSIGN(figures, see_figures(inode));
   }
-  return TreeFigures{not_negative(figures.space), not_negative(figures.length),
+  return TreeFigures{not_negative(figures.space), static_cast<uint64_t>(figures.length),
                      not_negative(figures.inodes)};
 }
 
@@ -152,6 +153,55 @@ Result<std::optional<FsQuota>> FileSystem::quota(const Caller& caller, InodeId d
   if ((seen->inode.flags & fs_quota) == 0) return std::optional<FsQuota>();
   TRY_ASSIGN(const FsQuota quota, decode<FsQuota>(seen->inode.rest));
   return std::optional<FsQuota>(quota);
+}
+
+// A directory does not know its name: those of the one above are gone through, up to a number that
+// is no burden for whoever meets this error again and again.
+std::string FileSystem::describe_directory(InodeId directory) {
+  constexpr size_t names_max = 1'000;
+  Engine& engine = tenant_->map().engine;
+  Bytes path;
+  for (InodeId at = directory; at != root_inode;) {
+    const auto seen = see_inode(engine, keyspace(), at);
+    Bytes name;
+    if (seen && *seen) {
+      const Bytes prefix = encode(FsEntryKey{keyspace(), (*seen)->inode.home, {}});
+      const auto visit = [&](ByteView key, ByteView value) {
+        const auto entry = decode<FsEntry>(value);
+        const auto named = decode<FsEntryKey>(key);
+        if (!entry || !named || entry->inode != at) return Visit::go_on;
+        name = Bytes(named->name);
+        return Visit::stop;
+      };
+      discard(engine.scan({.begin = prefix, .end = prefix_end(prefix), .entries_max = names_max},
+                          visit));  // then it has no name here
+    }
+    if (name.empty() || path.size() > file_path_bytes_max)
+      return fmt::format("the directory with inode {}", directory.value);
+    path = name + '/' + path;
+    at = (*seen)->inode.home;
+  }
+  return fmt::format("the directory {}", quote(path.empty() ? Bytes("/") : path));
+}
+
+Status FileSystem::check_quotas(InodeId directory, uint64_t space) {
+  const uint64_t tree_version = known_tree_version();
+  for (size_t levels = 0; levels < file_path_bytes_max; levels++) {
+    TRY_ASSIGN(const auto there, place(directory, tree_version));
+    if (!there) return {};  // removed meanwhile, which whoever goes on finds out
+    if (there->has_quota) {
+      TRY_ASSIGN(const auto seen, see_inode(tenant_->map().engine, keyspace(), directory));
+      if (!seen || (seen->inode.flags & fs_quota) == 0) return {};
+      TRY_ASSIGN(const FsQuota quota, decode<FsQuota>(seen->inode.rest));
+      TRY_ASSIGN(const FsFigures used, see_figures(directory));
+      if (quota.bytes_max != 0 && not_negative(used.space) + space > quota.bytes_max)
+        return fs_error::directory_quota(describe_directory(directory),
+                                         human_bytes(quota.bytes_max));
+    }
+    if (directory == root_inode || there->parent.value == 0) return {};
+    directory = there->parent;
+  }
+  return {};
 }
 
 // What is there already may be over it: then nothing more is let in.

@@ -5,6 +5,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/assert.h"
+#include "base/human_bytes.h"
+
 namespace trellis {
 namespace {
 
@@ -18,15 +21,6 @@ uint8_t slot_of_this_thread() {
   return slot;
 }
 
-void add_to(FsFigures& sum, const FsFigures& difference) {
-  sum.space += difference.space;
-  sum.length += difference.length;
-  sum.inodes += difference.inodes;
-  sum.entries += difference.entries;
-  sum.directories += difference.directories;
-  sum.changed_ns = std::max(sum.changed_ns, difference.changed_ns);
-}
-
 Result<FsFigures> decode_figures(InodeId directory, const Value& stored) {
   if (!stored.found()) return FsFigures();
   auto figures = decode<FsFigures>(stored.bytes());
@@ -37,6 +31,18 @@ Result<FsFigures> decode_figures(InodeId directory, const Value& stored) {
 }
 
 }  // namespace
+
+void add_to(FsFigures& sum, const FsFigures& difference) {
+  const auto add = [](int64_t& to, int64_t more) {
+    to = static_cast<int64_t>(static_cast<uint64_t>(to) + static_cast<uint64_t>(more));
+  };
+  add(sum.space, difference.space);
+  add(sum.length, difference.length);
+  add(sum.inodes, difference.inodes);
+  add(sum.entries, difference.entries);
+  add(sum.directories, difference.directories);
+  sum.changed_ns = std::max(sum.changed_ns, difference.changed_ns);
+}
 
 Result<FsInode> decode_inode(InodeId inode, ByteView bytes) {
   auto decoded = decode<FsInode>(bytes);
@@ -96,7 +102,8 @@ Result<std::optional<FsEntry>> FsPlan::see(InodeId directory, ByteView name) {
 }
 
 Result<FsPlan::Chain> FsPlan::walk(InodeId directory) {
-  Chain chain;
+  Chain chain{.directory = directory, .links = {}};
+  chain.links.reserve(8);
   const uint8_t slot = slot_of_this_thread();
   for (InodeId at = directory; at.value != 0;) {
     TRY_ASSIGN(const auto place, fs_.place(at, tree_version_));
@@ -112,14 +119,20 @@ Result<FsPlan::Chain> FsPlan::walk(InodeId directory) {
 }
 
 Status FsPlan::charge(InodeId directory) {
-  if (chains_.contains(directory)) return {};
+  if (chain(directory) != nullptr) return {};
   TRY_ASSIGN(Chain chain, walk(directory));
   for (const Link& link : chain.links) {
     exclusive(encode(FsFiguresKey{keyspace_, link.directory, link.slot}));
     if (link.has_quota) share(link.directory);
   }
-  chains_.emplace(directory, std::move(chain));
+  chains_.push_back(std::move(chain));
   return {};
+}
+
+const FsPlan::Chain* FsPlan::chain(InodeId directory) const {
+  const auto found = std::find_if(chains_.begin(), chains_.end(),
+                                  [&](const Chain& chain) { return chain.directory == directory; });
+  return found == chains_.end() ? nullptr : &*found;
 }
 
 void FsPlan::all_figures(InodeId directory) {
@@ -167,23 +180,21 @@ Result<FsChange::Record> FsChange::record(Bytes key) {
 
 ByteView FsChange::keep(Bytes bytes) { return bytes_.emplace_back(std::move(bytes)); }
 
+Status FsChange::read_inode(InodeId inode, Kept& kept) {
+  TRY(view_.get(encode(FsInodeKey{keyspace_, inode}), kept.old));
+  if (!kept.old.found()) return {};
+  TRY_ASSIGN(kept.now, decode_inode(inode, kept.old.bytes()));
+  kept.before = kept.now;
+  return {};
+}
+
 Result<FsInode*> FsChange::find_inode(InodeId inode) {
-  auto found = inodes_.find(inode);
-  if (found == inodes_.end()) {
-    Value old;
-    TRY(view_.get(encode(FsInodeKey{keyspace_, inode}), old));
-    // In its place before it is decoded: a Value that moves may move its bytes.
-    Kept& kept = inodes_[inode];
-    kept.old = std::move(old);
-    if (kept.old.found()) {
-      auto decoded = decode_inode(inode, kept.old.bytes());
-      if (!decoded) {
-        inodes_.erase(inode);
-        return decoded.error();
-      }
-      kept.now = *decoded;
+  const auto [found, is_new] = inodes_.try_emplace(inode);
+  if (is_new) {
+    if (Status read = read_inode(inode, found->second); !read) {
+      inodes_.erase(found);
+      return read.error();
     }
-    found = inodes_.find(inode);
   }
   return found->second.now ? &*found->second.now : nullptr;
 }
@@ -207,41 +218,59 @@ void FsChange::make_inode(InodeId inode, const FsInode& content) { inodes_[inode
 void FsChange::remove_inode(InodeId inode) { inodes_.at(inode).now.reset(); }
 
 Result<std::optional<FsEntry>> FsChange::entry(InodeId directory, ByteView name) {
-  Value stored;
-  TRY(view_.get(encode(FsEntryKey{keyspace_, directory, name}), stored));
+  const auto [found, is_new] = entries_.try_emplace(encode(FsEntryKey{keyspace_, directory, name}));
+  Value& stored = found->second;
+  if (is_new) {
+    if (Status read = view_.get(found->first, stored); !read) {
+      entries_.erase(found);
+      return read.error();
+    }
+  }
   if (!stored.found()) return std::optional<FsEntry>();
   auto entry = decode<FsEntry>(stored.bytes());
   if (!entry) return fs_error::corrupt("entry " + quote(name) + ": " + entry.error().message);
   return std::optional<FsEntry>(*entry);
 }
 
+Result<FsChange::Record> FsChange::entry_record(InodeId directory, ByteView name) {
+  Bytes key = encode(FsEntryKey{keyspace_, directory, name});
+  auto read = entries_.extract(key);
+  if (read.empty()) return record(std::move(key));
+  return Record{std::move(key), std::move(read.mapped())};
+}
+
 Status FsChange::put_entry(InodeId directory, ByteView name, const FsEntry& entry) {
-  TRY_ASSIGN(const Record found, record(encode(FsEntryKey{keyspace_, directory, name})));
+  TRY_ASSIGN(const Record found, entry_record(directory, name));
   put(found, encode(entry));
   return {};
 }
 
 Status FsChange::remove_entry(InodeId directory, ByteView name) {
-  TRY_ASSIGN(const Record found, record(encode(FsEntryKey{keyspace_, directory, name})));
+  TRY_ASSIGN(const Record found, entry_record(directory, name));
   remove(found);
   return {};
 }
 
-bool FsChange::attached(InodeId directory) const { return plan_.chains_.at(directory).attached; }
+bool FsChange::attached(InodeId directory) const {
+  const FsPlan::Chain* const chain = plan_.chain(directory);
+  ASSERT(chain != nullptr);
+  return chain->attached;
+}
 
 bool FsChange::is_below(InodeId directory, InodeId above) const {
-  const auto& links = plan_.chains_.at(directory).links;
-  return std::any_of(links.begin(), links.end(),
+  const FsPlan::Chain* const chain = plan_.chain(directory);
+  ASSERT(chain != nullptr);
+  return std::any_of(chain->links.begin(), chain->links.end(),
                      [&](const FsPlan::Link& link) { return link.directory == above; });
 }
 
 Status FsChange::count(InodeId directory, const FsFigures& difference, Limit limit) {
-  const auto chain = plan_.chains_.find(directory);
-  if (chain == plan_.chains_.end()) return plan_outdated();
+  const FsPlan::Chain* const chain = plan_.chain(directory);
+  if (chain == nullptr) return plan_outdated();
   const FsFigures above{
       .space = difference.space, .length = difference.length, .inodes = difference.inodes};
   bool first = true;
-  for (const FsPlan::Link& link : chain->second.links) {
+  for (const FsPlan::Link& link : chain->links) {
     Counted& counted = counted_[{link.directory, link.slot}];
     counted.has_quota = link.has_quota;
     add_to(counted.difference, first ? difference : above);
@@ -278,9 +307,11 @@ Status FsChange::check_quota(InodeId directory, const FsFigures& sum, const Coun
   };
   const FsFigures& all = counted.difference;
   if (over(sum.space, all.space - counted.unlimited.space, quota.bytes_max))
-    return fs_error::directory_quota(directory, "space");
+    return fs_error::directory_quota(fs_.describe_directory(directory),
+                                     human_bytes(quota.bytes_max));
   if (over(sum.inodes, all.inodes - counted.unlimited.inodes, quota.inodes_max))
-    return fs_error::directory_quota(directory, "inodes");
+    return fs_error::directory_quota(fs_.describe_directory(directory),
+                                     fmt::format("{} inodes", quota.inodes_max));
   return {};
 }
 
@@ -305,22 +336,16 @@ Status FsChange::finish() {
 }
 
 void FsChange::write_inode(InodeId inode, const Kept& kept) {
+  if (kept.now == kept.before) return;
   const Bytes key = encode(FsInodeKey{keyspace_, inode});
-  uint64_t blocks_before = 0;
-  if (kept.old.found())
-    if (const auto before = decode<FsInode>(kept.old.bytes())) blocks_before = before->blocks;
-  if (!kept.now) {
-    if (!kept.old.found()) return;
+  const uint64_t blocks_before = kept.before ? kept.before->blocks : 0;
+  const uint64_t blocks = kept.now ? kept.now->blocks : 0;
+  if (kept.now)
+    view_.put(key, encode(*kept.now), kept.old);
+  else
     view_.remove(key, kept.old);
-    view_.count_keys(-1);
-    view_.count_outside(-static_cast<int64_t>(blocks_before * block_bytes_max));
-    return;
-  }
-  const Bytes bytes = encode(*kept.now);
-  if (kept.old.found() && kept.old.bytes() == bytes) return;
-  view_.put(key, bytes, kept.old);
-  if (!kept.old.found()) view_.count_keys(1);
-  view_.count_outside(static_cast<int64_t>((kept.now->blocks - blocks_before) * block_bytes_max));
+  view_.count_outside(static_cast<int64_t>((blocks - blocks_before) * block_bytes_max));
+  if (kept.now.has_value() != kept.before.has_value()) view_.count_keys(kept.now ? 1 : -1);
 }
 
 }  // namespace trellis

@@ -18,8 +18,10 @@
 // the root stays as it was planned.
 #pragma once
 
-#include <deque>
+#include <array>
+#include <list>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <vector>
 
@@ -56,6 +58,8 @@ Result<std::optional<SeenInode>> see_inode(Engine& engine, KeyspaceId keyspace, 
 Result<std::optional<FsEntry>> see_entry(Engine& engine, KeyspaceId keyspace, InodeId directory,
                                          ByteView name);
 Result<FsInode> decode_inode(InodeId inode, ByteView bytes);
+// Lengths wrap, as a few sparse files are enough for more than 2^63.
+void add_to(FsFigures& sum, const FsFigures& difference);
 // Of all slots.
 Result<FsFigures> sum_figures(InodeId directory, std::span<const Value> slots);
 
@@ -94,18 +98,20 @@ class FsPlan {
     bool has_quota;
   };
   struct Chain {
+    InodeId directory;
     std::vector<Link> links;  // the directory first
     bool attached = false;    // it ends in the root or the trash, not in what was removed
   };
   const Scope& scope();
   Result<Chain> walk(InodeId directory);
+  const Chain* chain(InodeId directory) const;  // null: it is not charged
 
   FileSystem& fs_;
   const KeyspaceId keyspace_;
   const uint64_t tree_version_;
   Scope scope_;
   bool everything_ = false;
-  std::map<InodeId, Chain> chains_;
+  std::vector<Chain> chains_;  // a few
 };
 
 // The transaction. Inodes are changed in place, figures summed up, and both written at the end.
@@ -154,6 +160,10 @@ class FsChange {
 
   // Whether nobody has files open but those whom this process knows of.
   bool knows_holders() const { return latched() && !fs_.has_strangers_; }
+  // Whether blocks may be stored that the inode knows nothing of.
+  bool may_have_leftovers(InodeId inode) const {
+    return !latched() || inode.value < fs_.leftovers_below_;
+  }
   // Whether the plan has the key alone: for what may have changed since.
   bool has_planned(ByteView key) const { return plan_.scope_.allows_write(key); }
 
@@ -175,7 +185,8 @@ class FsChange {
   friend class FileSystem;
   struct Kept {
     Value old;
-    std::optional<FsInode> now;  // absent: removed, or not there
+    std::optional<FsInode> before;  // what `old` is
+    std::optional<FsInode> now;     // absent: removed, or not there
   };
   struct Counted {
     FsFigures difference;
@@ -184,6 +195,9 @@ class FsChange {
   };
   Status begin();
   Status finish();
+  Status read_inode(InodeId inode, Kept& kept);
+  // As entry() has read it.
+  Result<Record> entry_record(InodeId directory, ByteView name);
   void write_inode(InodeId inode, const Kept& kept);
   Status write_figures();
   Status check_quota(InodeId directory, const FsFigures& sum, const Counted& counted);
@@ -195,9 +209,13 @@ class FsChange {
   int64_t now_ns_ = 0;
   bool tree_changed_ = false;
   Record tree_;
-  std::map<InodeId, Kept> inodes_;
-  std::map<std::pair<InodeId, uint8_t>, Counted> counted_;
-  std::deque<Bytes> bytes_;
+  // Of what follows: most changes need no more.
+  std::array<std::byte, 4096> first_memory_;
+  std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
+  std::pmr::map<InodeId, Kept> inodes_{&memory_};
+  std::pmr::map<Bytes, Value> entries_{&memory_};  // that were read and not written yet, by key
+  std::pmr::map<std::pair<InodeId, uint8_t>, Counted> counted_{&memory_};
+  std::pmr::list<Bytes> bytes_{&memory_};
 };
 
 }  // namespace trellis

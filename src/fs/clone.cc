@@ -68,7 +68,8 @@ Result<uint64_t> Content::share(uint64_t offset, Content& source, uint64_t sourc
     TRY(leave_inline());
   } else if (offset > file_.size) {
     TRY(map_.load(block_of(file_.size), to));
-    TRY(clear_up_to(offset));
+    TRY_ASSIGN(const bool is_clear, clear_up_to(offset));
+    if (!is_clear) return uint64_t{0};
   }
   const auto extents = source.map_.mapped(from, from + blocks);
   const auto is_own = [&](const FileExtent& extent) { return extent.data == source.file_.data; };
@@ -91,6 +92,7 @@ Result<uint64_t> FileSystem::share_piece(const Caller& caller, InodeId from, uin
   FreshBlocks fresh;
   FreshBlocks none;
   uint64_t shared = 0;
+  bool is_done = true;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(from);
     plan.hold(to);
@@ -115,9 +117,14 @@ Result<uint64_t> FileSystem::share_piece(const Caller& caller, InodeId from, uin
       TRY_ASSIGN(shared, changed.share(to_offset, kept, from_offset, size, DataId{given}));
       if (shared != 0) TRY(kept.finish_unchanged());
     }
-    return shared != 0 ? changed.finish() : Status();
+    is_done = changed.is_done();
+    return shared != 0 || !is_done ? changed.finish() : Status();
   };
-  Status done = change(&caller, plan, run);
+  Status done;
+  do {
+    fresh = {};
+    done = change(&caller, plan, run);
+  } while (done && !is_done);
   if (!done && fresh.used != 0) discard(remove_unmapped(to, fresh, done.error()));
   TRY(done);
   return shared;

@@ -113,8 +113,10 @@ Result<bool> FileSystem::collect_note(const Garbage& note) {
 Result<size_t> FileSystem::collect(std::span<const Garbage> notes) {
   size_t gone = 0;
   for (const Garbage& note : notes) {
-    TRY_ASSIGN(const bool is_gone, collect_note(note));
-    gone += is_gone ? 1 : 0;
+    const auto is_gone = collect_note(note);
+    if (!is_gone && gone > 0) break;  // whoever asks for the rest again must not ask for those
+    TRY(is_gone);
+    gone += *is_gone ? 1 : 0;
   }
   return gone;
 }

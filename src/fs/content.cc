@@ -21,6 +21,9 @@ constexpr size_t planned_data_max = 32;
 // Of content in one change. Blocks are written outside of it, but again whenever it runs again.
 constexpr uint64_t write_bytes_max = uint64_t{4} << 20;
 
+// The disk gets so many back at once; fewer when the engine comes to it.
+constexpr uint64_t reclaimed_bytes_min = uint64_t{64} << 20;
+
 std::string name_of(InodeId inode) { return fmt::format("inode {}", inode.value); }
 
 int64_t difference_of(uint64_t now, uint64_t before) {
@@ -31,6 +34,12 @@ int64_t difference_of(uint64_t now, uint64_t before) {
 
 Error missing_block(InodeId inode, uint64_t block) {
   return fs_error::corrupt(fmt::format("block {} of {} is lost", block, name_of(inode)));
+}
+
+Result<bool> has_blocks(BlockStore& blocks, KeyspaceId keyspace, DataId data, uint64_t first) {
+  TRY_ASSIGN(const BlockPage page,
+             blocks.list({keyspace, data, first}, {keyspace, data, UINT64_MAX}, 1));
+  return !page.blocks.empty();
 }
 
 Status check_has_content(InodeId inode, const FsInode& file) {
@@ -118,10 +127,16 @@ Status Content::put_part(uint64_t block, uint64_t from, ByteView bytes) {
   return put_whole(block, keep(std::move(whole)));
 }
 
-Status Content::clear_up_to(uint64_t end) {
-  if (end <= file_.size) return {};
+Result<bool> Content::clear_up_to(uint64_t end) {
+  if (end <= file_.size) return true;
+  uint64_t cleared = 0;
   for (const FileExtent& extent : map_.mapped(block_of(file_.size), blocks_up_to(end))) {
     for (uint64_t block = extent.block; block < extent.end(); block++) {
+      if (cleared++ == change_blocks_max) {
+        file_.size = block * block_bytes_max;
+        is_done_ = false;
+        return false;
+      }
       const uint64_t from = defined_in(block);
       const uint64_t to = std::min<uint64_t>(end - block * block_bytes_max, block_bytes_max);
       if (from == 0)
@@ -130,7 +145,7 @@ Status Content::clear_up_to(uint64_t end) {
         TRY(put_part(block, from, keep(Bytes(to - from, '\0'))));
     }
   }
-  return {};
+  return true;
 }
 
 // --- changes ---
@@ -165,7 +180,8 @@ Status Content::write(uint64_t offset, ByteView bytes) {
   }
   if (!is_inline()) {
     TRY(map_.load(block_of(std::min(offset, file_.size)), blocks_up_to(end)));
-    TRY(clear_up_to(offset - offset % block_bytes_max));
+    TRY_ASSIGN(const bool is_clear, clear_up_to(offset - offset % block_bytes_max));
+    if (!is_clear) return {};
   } else if (offset >= block_bytes_max || file_.size == 0) {
     TRY(leave_inline());
   } else {  // what it has and what it gets are one block
@@ -202,9 +218,9 @@ Result<bool> Content::set_size(uint64_t size) {
   }
   if (size > file_.size) {
     TRY(map_.load(block_of(file_.size), blocks_up_to(size)));
-    TRY(clear_up_to(size));
-    file_.size = size;
-    return true;
+    TRY_ASSIGN(const bool is_clear, clear_up_to(size));
+    if (is_clear) file_.size = size;
+    return is_clear;
   }
   const uint64_t first = blocks_up_to(size);
   TRY_ASSIGN(const uint64_t cut, map_.load(first, file_blocks_max, change_extents_max));
@@ -214,20 +230,34 @@ Result<bool> Content::set_size(uint64_t size) {
   return cut == first;
 }
 
+// There are few behind `next`: of a write that was cut off before its commit, or of a time without
+// latches. Most files have none, and no interval is removed for nothing.
+Status Content::remove_own_blocks() {
+  BlockStore& blocks = change_.engine().blocks();
+  TRY(blocks.remove(change_.keyspace(), file_.data, 0, file_.next));
+  TRY_ASSIGN(const bool has_more, has_blocks(blocks, change_.keyspace(), file_.data, file_.next));
+  return has_more ? blocks.remove(change_.keyspace(), file_.data, file_.next, UINT64_MAX)
+                  : Status();
+}
+
 // Blocks go when no extent is stored any more that maps them. Without latches that is decided only
 // by the commit, and left to a note.
 Result<bool> Content::drop() {
-  if (is_inline()) return true;
+  if (is_inline()) {
+    if (!change_.may_have_leftovers(inode_)) return true;
+    BlockStore& blocks = change_.engine().blocks();
+    TRY_ASSIGN(const bool has_any, has_blocks(blocks, change_.keyspace(), file_.data, 0));
+    if (has_any) leave_blocks_note(file_.data, 0, UINT64_MAX, 0);
+    return true;
+  }
   TRY_ASSIGN(const uint64_t cut, map_.load(0, file_blocks_max, change_extents_max));
   const bool was_empty = file_.blocks == 0;
   release(cut, file_blocks_max);
+  freed_.clear();
   if (change_.latched()) {
-    std::erase_if(freed_, [](const FileExtent& extent) { return extent.first < unlatched_blocks; });
-    if (was_empty)
-      TRY(change_.engine().blocks().remove(change_.keyspace(), file_.data, 0, file_.next));
+    if (was_empty) TRY(remove_own_blocks());
     return was_empty;
   }
-  freed_.clear();
   if (cut == 0) leave_blocks_note(file_.data, 0, UINT64_MAX, 0);
   return cut == 0;
 }
@@ -394,6 +424,16 @@ Bytes blocks_note(DataId data, uint64_t first, uint64_t end) {
   return note;
 }
 
+namespace {
+
+Status reclaim_blocks(Engine& engine, const BlockId& first, uint64_t end, uint64_t bytes) {
+  if (bytes < reclaimed_bytes_min) return {};
+  return engine.reclaim(encode(FsBlockKey{first.keyspace, first.data, first.index}),
+                        encode(FsBlockKey{first.keyspace, first.data, end}), nullptr);
+}
+
+}  // namespace
+
 Result<bool> FileSystem::collect_blocks(const Garbage& note) {
   const ByteView target = note.target;
   if (target.size() != blocks_note({}, 0, 0).size())
@@ -407,6 +447,7 @@ Result<bool> FileSystem::collect_blocks(const Garbage& note) {
     return {};
   };
   TRY(tenant_->collect(Model::fs, Scope::in(keyspace()), forget));
+  TRY(reclaim_blocks(tenant_->map().engine, {keyspace(), data, first}, end, note.bytes));
   return true;
 }
 
@@ -457,6 +498,7 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
   TRY_ASSIGN(const auto holder, holder_of(tenant_->map().engine, keyspace(), inode));
   if (holder) return leave_to_holder(note, inode, *holder);
   bool is_gone = false;
+  DataId data;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
     TRY_ASSIGN(const auto seen, plan.inode(inode));
@@ -466,6 +508,7 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
     TRY_ASSIGN(FsInode* const file, change.find_inode(inode));
     is_gone = true;
     if (file != nullptr && file->links == 0) {
+      data = file->data;
       if (file->type == FileType::regular) {
         FreshBlocks fresh;
         Content content(change, inode, *file, fresh);
@@ -482,6 +525,8 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
   };
   TRY(change(nullptr, plan, run));
   if (!is_gone) TRY(change(nullptr, plan, run));  // most files go with the second
+  if (is_gone && data.value != 0)
+    TRY(reclaim_blocks(tenant_->map().engine, {keyspace(), data, 0}, UINT64_MAX, note.bytes));
   return is_gone;
 }
 
@@ -490,6 +535,7 @@ Result<bool> FileSystem::collect_inode(const Garbage& note, InodeId inode) {
 Status FileSystem::change_content(const Caller& caller, InodeId inode, uint64_t offset,
                                   uint64_t end, bool charges, FunctionRef<Status(Content&)> edit) {
   FreshBlocks fresh;
+  bool is_done = true;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.hold(inode);
     TRY_ASSIGN(const auto seen, plan.inode(inode));
@@ -508,10 +554,16 @@ Status FileSystem::change_content(const Caller& caller, InodeId inode, uint64_t 
     fresh.used = 0;
     Content content(change, inode, *file, fresh);
     TRY(edit(content));
+    is_done = content.is_done();
     return content.finish();
   };
-  Status done = change(&caller, plan, run);
-  if (!done && fresh.used != 0) discard(remove_unmapped(inode, fresh, done.error()));
+  Status done;
+  do {
+    fresh = {};
+    done = change(&caller, plan, run);
+  } while (done && !is_done);
+  if (!done && fresh.used != 0 && !remove_unmapped(inode, fresh, done.error()))
+    leftovers_below_ = UINT64_MAX;
   return done;
 }
 
@@ -556,9 +608,12 @@ Status FileSystem::write(const Caller& caller, InodeId inode, uint64_t offset, B
 
 // In one change whatever its size, so that no other append is in the middle of it: what is
 // committed is an extent, and blocks are not.
-Result<uint64_t> FileSystem::append(const Caller& caller, InodeId inode, ByteView bytes) {
+Result<uint64_t> FileSystem::append(const Caller& caller, InodeId inode, ByteView bytes,
+                                    std::optional<uint64_t> version_expected) {
   uint64_t offset = 0;
   const auto write = [&](Content& content) -> Status {
+    if (content.version() != version_expected.value_or(content.version()))
+      return fs_error::condition_failed("the file has changed");
     offset = content.size();
     if (bytes.size() > file_size_max - offset) return fs_error::file_too_large();
     return bytes.empty() ? Status() : content.write(offset, bytes);

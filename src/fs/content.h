@@ -5,7 +5,7 @@
 // there. Who makes the file longer makes them zeros.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <map>
 #include <vector>
 
@@ -16,6 +16,8 @@ namespace trellis {
 
 // A change takes no more of them: what has more is changed in several.
 constexpr size_t change_extents_max = 8'192;
+// Nor allocates or clears more of these.
+constexpr uint64_t change_blocks_max = 4'096;
 
 // No file has a byte there.
 constexpr uint64_t file_end_max = file_blocks_max * block_bytes_max;
@@ -35,6 +37,9 @@ struct FreshBlocks {
 
 Error missing_block(InodeId inode, uint64_t block);
 
+// From that one on.
+Result<bool> has_blocks(BlockStore& blocks, KeyspaceId keyspace, DataId data, uint64_t first);
+
 // Reasons: is_a_directory, not_a_file.
 Status check_has_content(InodeId inode, const FsInode& file);
 
@@ -51,13 +56,15 @@ class Content {
         blocks_before_(file.blocks) {}
 
   uint64_t size() const { return file_.size; }
+  uint64_t version() const { return file_.version; }
 
-  // One of these, once; then finish.
+  // One of these, once; then finish. If it is not done then, the file is longer, not yet so long,
+  // and another change goes on with the same.
+  bool is_done() const { return is_done_; }
 
   // The bytes are needed until then. REQUIRES: not empty, and the end is at most file_size_max.
   Status write(uint64_t offset, ByteView bytes);
-  // Whether that is the size now; else the file is shorter, not yet so short, and may be made so
-  // by another change.
+  // Whether that is the size now; else it is nearer to it, and may be made so by another change.
   Result<bool> set_size(uint64_t size);
   // Of a file without names, which nobody has open. Whether nothing is left.
   Result<bool> drop();
@@ -95,12 +102,14 @@ class Content {
   Status put_part(uint64_t block, uint64_t from, ByteView bytes);
   // REQUIRES: what is defined in it is replaced.
   Status put_whole(uint64_t block, ByteView bytes);
-  // What is undefined up to `end` becomes zeros.
-  Status clear_up_to(uint64_t end);
+  // What is undefined up to `end` becomes zeros. False: the file is as long as what was cleared,
+  // because there is more.
+  Result<bool> clear_up_to(uint64_t end);
   void release(uint64_t begin, uint64_t end);
   Result<uint64_t> fresh_block();
   Result<Bytes> read_block(const FileExtent& where);
   ByteView keep(Bytes bytes) { return kept_.emplace_back(std::move(bytes)); }
+  Status remove_own_blocks();
   Status store();
   Status store_use(DataId data, int64_t difference);
   Status count_user(DataId data, int difference);
@@ -114,8 +123,9 @@ class Content {
   BlockMap map_;
   const uint64_t size_before_;
   const uint64_t blocks_before_;
+  bool is_done_ = true;
   std::vector<BlockWrite> writes_;
-  std::deque<Bytes> kept_;          // what writes_ refers to
+  std::list<Bytes> kept_;           // what writes_ refers to
   std::vector<FileExtent> freed_;   // of its own data
   std::map<DataId, int64_t> uses_;  // of shared data: blocks more or fewer
 };

@@ -228,28 +228,7 @@ TEST_P(ContentTest, AppendsFromManyThreadsLoseNothing) {
 TEST_P(ContentTest, FilesInManyPieces) {
   const uint64_t pieces = change_extents_max + 100;
   const InodeId file = make_file(root_inode, "f");
-  std::vector<BlockWrite> writes;
-  // As many single writes would leave it, in the order from the last to the first.
-  const auto fragment = [&](CountedView& view) -> Status {
-    const Bytes key = encode(FsInodeKey{id_, file});
-    Value stored;
-    TRY(view.get(key, stored));
-    TRY_ASSIGN(FsInode inode, decode_inode(file, stored.bytes()));
-    inode.flags = 0;
-    inode.rest = {};
-    inode.size = 2 * pieces * block;
-    inode.blocks = inode.next = pieces;
-    view.put(key, encode(inode), stored);
-    view.count_outside(static_cast<int64_t>(pieces * block));
-    for (uint64_t i = 0; i < pieces; i++) {
-      view.put(encode(FsExtentKey{id_, file, 2 * i}),
-               encode(FsExtent{inode.data, pieces - 1 - i, 1}), Value());
-      writes.push_back({{id_, inode.data, i}, {}, "x"});
-    }
-    return {};
-  };
-  ASSERT_OK(tenant_->collect(Model::fs, Scope::all_of(id_), fragment));
-  ASSERT_OK(memory_.blocks().write(writes));
+  fragment(file, pieces);
   const InodeId clone = make_file(root_inode, "clone");
   const auto copied = fs_->copy_range(writer, file, 0, clone, 0, 0);
   ASSERT_OK(copied);
@@ -338,6 +317,28 @@ TEST_P(ContentTest, RemovedFilesLeaveNothing) {
   EXPECT_REASON(fs_->stat(reader, file), Code::not_found, "stale");
   EXPECT_EQ(extents(file), 0u);
   expect_gone(ids);
+  check_all();
+}
+
+// Its blocks are there, and no commit tells of them.
+TEST_P(ContentTest, WhatACrashLeftGoesWithTheFile) {
+  const InodeId mapped = make_file(root_inode, "mapped");
+  write(mapped, 0, std::string(2 * block, 'a'));
+  const InodeId small = make_file(root_inode, "small", "inline");
+  const InodeId in_tree = make_file(make_directory(root_inode, "tree"), "small", "inline");
+  std::vector<BlockId> left;
+  for (const InodeId inode : {mapped, small, in_tree})
+    for (const uint64_t index : {uint64_t{7}, uint64_t{1} << 63 | 7}) {
+      left.push_back({id_, DataId{inode.value}, index});
+      const BlockWrite cut_off{.block = left.back(), .offset = {}, .bytes = "never finished"};
+      ASSERT_OK(memory_.blocks().write({&cut_off, 1}));
+    }
+  open_files_anew();
+  EXPECT_OK(fs_->unlink(writer, root_inode, "mapped"));
+  EXPECT_OK(fs_->unlink(writer, root_inode, "small"));
+  EXPECT_OK(fs_->remove_tree(writer, root_inode, "tree"));
+  collect_all();
+  expect_gone(left);
   check_all();
 }
 

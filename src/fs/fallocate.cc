@@ -7,15 +7,8 @@
 namespace trellis {
 namespace {
 
-// Blocks that one change allocates or clears.
-constexpr uint64_t allocated_blocks_max = 4'096;
 // Extents that may move at once, which they must: what is moved half is another file.
 constexpr size_t moved_extents_max = 100'000;
-
-Error too_fragmented() {
-  return {Code::too_large, "the file is in too many pieces to be moved at once: copy it",
-          "too_fragmented"};
-}
 
 }  // namespace
 
@@ -38,7 +31,8 @@ Status Content::allocate(uint64_t offset, uint64_t end, bool keep_size) {
     TRY(leave_inline());
   } else {
     TRY(map_.load(block_of(std::min(offset, file_.size)), blocks_up_to(end)));
-    TRY(clear_up_to(size));
+    TRY_ASSIGN(const bool is_clear, clear_up_to(size));
+    if (!is_clear) return {};
   }
   for (uint64_t block = block_of(offset); block < blocks_up_to(end); block++)
     if (!map_.at(block)) TRY(put_whole(block, {}));
@@ -53,7 +47,10 @@ Status Content::zero(uint64_t offset, uint64_t end, bool keep_size) {
     return allocate(offset, end, keep_size);
   }
   TRY(map_.load(block_of(std::min(offset, file_.size)), blocks_up_to(end)));
-  if (!keep_size) TRY(clear_up_to(offset - offset % block_bytes_max));
+  if (!keep_size) {
+    TRY_ASSIGN(const bool is_clear, clear_up_to(offset - offset % block_bytes_max));
+    if (!is_clear) return {};
+  }
   for (uint64_t block = block_of(offset); block < blocks_up_to(end); block++) {
     const uint64_t begin = block * block_bytes_max;
     const uint64_t from = std::max(offset, begin) - begin;
@@ -94,7 +91,7 @@ Status Content::collapse(uint64_t offset, uint64_t end) {
     return fs_error::invalid("what is to be cut out must end before the end of the file");
   TRY_ASSIGN(const uint64_t loaded,
              map_.load(block_of(offset), file_blocks_max, moved_extents_max));
-  if (loaded != block_of(offset)) return too_fragmented();
+  if (loaded != block_of(offset)) return fs_error::too_fragmented();
   release(block_of(offset), block_of(end));
   map_.shift(block_of(end), block_of(offset));
   file_.size -= end - offset;
@@ -111,7 +108,7 @@ Status Content::insert(uint64_t offset, uint64_t end) {
   } else {
     TRY_ASSIGN(const uint64_t loaded,
                map_.load(block_of(offset), file_blocks_max, moved_extents_max));
-    if (loaded != block_of(offset)) return too_fragmented();
+    if (loaded != block_of(offset)) return fs_error::too_fragmented();
   }
   // Space behind the end moves, too, and may not have where to go.
   const auto moved = map_.mapped(block_of(offset), file_blocks_max);
@@ -152,7 +149,7 @@ Status FileSystem::fallocate(const Caller& caller, InodeId inode, FallocateMode 
     return {};
   }
   for (uint64_t at = offset; at < end;) {
-    const uint64_t to = std::min(end, (block_of(at) + allocated_blocks_max) * block_bytes_max);
+    const uint64_t to = std::min(end, (block_of(at) + change_blocks_max) * block_bytes_max);
     TRY(change_content(caller, inode, at, to, true, [&](Content& content) {
       return mode.kind == Kind::zero ? content.zero(at, to, mode.keep_size)
                                      : content.allocate(at, to, mode.keep_size);

@@ -48,6 +48,42 @@ TEST_P(Fallocate, AllocatesSpace) {
   check();
 }
 
+TEST_P(Fallocate, SpaceBehindTheEndIsClearedInSteps) {
+  constexpr uint64_t far = 10'000 * block;
+  const auto source = make_file(root_inode, "source");
+  write(source, 0, std::string(block, 's'));
+  const auto grow = [&](const char* name, auto how) {
+    SCOPED_TRACE(name);
+    const InodeId file = make_file(root_inode, name);
+    write(file, 0, std::string(block + 1, 'x'));
+    ASSERT_OK(run(file, Kind::allocate, 0, far + block, true));
+    std::vector<BlockWrite> stale;  // as writes that were never committed would have left it
+    for (const BlockId& id : blocks_of(file)) stale.push_back({id, 200, "stale"});
+    ASSERT_OK(memory_.blocks().write(std::span(stale).subspan(2)));
+    const uint64_t version = stat(file).version;
+    ASSERT_OK(how(file));
+    EXPECT_GE(stat(file).version, version + 3) << "4,096 blocks at a time";
+    EXPECT_EQ(stat(file).size, far + block);
+    EXPECT_EQ(blocks(file), 10'001u);
+    for (const uint64_t at : {uint64_t{2}, uint64_t{4'096}, uint64_t{4'098}, uint64_t{9'999}}) {
+      std::string got(block, '?');
+      ASSERT_OK(fs_->read(reader, file, at * block, got));
+      EXPECT_EQ(got, zeros(block)) << at;
+    }
+    ASSERT_OK(fs_->unlink(writer, root_inode, name));
+    collect_all();
+    check();
+  };
+  const std::string last(block, 'l');
+  grow("written", [&](InodeId file) { return fs_->write(writer, file, far, last); });
+  grow("longer",
+       [&](InodeId file) { return fs_->set_attributes(writer, file, {.size = far + block}); });
+  grow("zeroed", [&](InodeId file) { return run(file, Kind::zero, far, block); });
+  grow("allocated", [&](InodeId file) { return run(file, Kind::allocate, far, block); });
+  grow("cloned",
+       [&](InodeId file) { return fs_->copy_range(writer, source, 0, file, far, block); });
+}
+
 TEST_P(Fallocate, StaleBytesBehindTheEndNeverShow) {
   const InodeId file = make_file(root_inode, "f");
   write(file, 0, std::string(100, 'x') + zeros(block));
@@ -170,6 +206,24 @@ TEST_P(Fallocate, RefusesWhatLinuxRefuses) {
             "is_a_directory");
   EXPECT_EQ(run(InodeId{999}, Kind::zero, 0, 1).error().reason, "stale");
   EXPECT_EQ(read(file), std::string(3 * block, 'x'));
+}
+
+// What moves is moved at once or not at all.
+TEST_P(Fallocate, MovesOnlySoManyPiecesAtOnce) {
+  const InodeId file = make_file(root_inode, "f");
+  fragment(file, 100'001);
+  const FileAttributes before = stat(file);
+  EXPECT_REASON(run(file, Kind::insert, 0, block), Code::too_large, "too_fragmented");
+  EXPECT_REASON(run(file, Kind::collapse, 0, block), Code::too_large, "too_fragmented");
+  EXPECT_EQ(stat(file), before);
+  EXPECT_EQ(extents(file), 100'001u);
+  // From where fewer are behind it goes.
+  if (GetParam() == Way::latched) {
+    EXPECT_OK(run(file, Kind::insert, 200'000 * block, block));
+    EXPECT_EQ(stat(file).size, before.size + block);
+    EXPECT_OK(run(file, Kind::collapse, 199'000 * block, 4 * block));
+    EXPECT_EQ(blocks(file), 99'999u);
+  }
 }
 
 TEST_P(Fallocate, FindsDataAndHoles) {

@@ -65,7 +65,8 @@ Result<std::shared_ptr<FileSystem>> FileSystem::open(std::shared_ptr<Tenant> ten
     }));
   }
   std::shared_ptr<FileSystem> opened(new FileSystem(std::move(tenant), options));
-  if (const auto found = opened->superblock()) opened->strangers_below_ = found->ids;
+  if (const auto found = opened->superblock())
+    opened->strangers_below_ = opened->leftovers_below_ = found->ids;
   TRY(opened->look_for_strangers());
   return opened;
 }
@@ -100,6 +101,11 @@ Result<uint64_t> FileSystem::take_id() {
     ids_end_ = first + options_.ids_reserved;
   }
   return next_id_++;
+}
+
+void FileSystem::forget_ids() {
+  const std::lock_guard lock(ids_mutex_);
+  next_id_ = ids_end_;
 }
 
 uint64_t FileSystem::known_tree_version() {

@@ -106,7 +106,7 @@ struct DirectoryPage {
 // What is below a directory, it not included; of another file its own.
 struct TreeFigures {
   uint64_t space = 0;
-  uint64_t length = 0;
+  uint64_t length = 0;  // modulo 2^64: sparse files may have more
   uint64_t inodes = 0;
 };
 
@@ -119,6 +119,13 @@ struct FallocateMode {
   enum class Kind : uint8_t { allocate, punch_hole, zero, collapse, insert };
   Kind kind = Kind::allocate;
   bool keep_size = false;
+};
+
+// What a name must stand for, if it was decided by a look at it: else reason condition_failed.
+struct ExpectedFile {
+  std::optional<InodeId> inode = {};
+  std::optional<uint64_t> version = {};  // of anything but a directory
+  bool is_any() const { return !inode && !version; }
 };
 
 struct FileSystemOptions {
@@ -140,13 +147,16 @@ class FileSystem {
   Result<FileAttributes> link(const Caller& caller, InodeId inode, InodeId directory,
                               ByteView name);
   // Anything but a directory; remove_directory: only an empty one.
-  Status unlink(const Caller& caller, InodeId directory, ByteView name);
+  Status unlink(const Caller& caller, InodeId directory, ByteView name,
+                const ExpectedFile& expected = {});
   Status remove_directory(const Caller& caller, InodeId directory, ByteView name);
   // With all that is in it, at once whatever that is: the collector takes it away. What else a
   // name may be is unlinked.
-  Status remove_tree(const Caller& caller, InodeId directory, ByteView name);
+  Status remove_tree(const Caller& caller, InodeId directory, ByteView name,
+                     const ExpectedFile& expected = {});
   Status rename(const Caller& caller, InodeId from, ByteView from_name, InodeId to,
-                ByteView to_name, RenameMode mode = RenameMode::replace);
+                ByteView to_name, RenameMode mode = RenameMode::replace,
+                const ExpectedFile& expected = {});
   // In the order of names (bytes), those behind `after`; each page of one instant.
   Result<DirectoryPage> list(const Caller& caller, InodeId directory, ByteView after,
                              size_t entries_max, EntryVisitor visit);
@@ -162,6 +172,9 @@ class FileSystem {
   Result<TreeFigures> tree_figures(const Caller& caller, InodeId inode);
   Result<FileSystemFigures> figures(const Caller& caller);
   Result<std::optional<FsQuota>> quota(const Caller& caller, InodeId directory);
+  // Whether so much more space is within the quotas of the directory and of those above it, as of
+  // now: for what is only counted there when it is complete. Reason: directory_quota_exceeded.
+  Status check_quotas(InodeId directory, uint64_t space);
   // 0 and 0: none.
   Status set_quota(const Caller& caller, InodeId directory, FsQuota quota);
 
@@ -170,8 +183,9 @@ class FileSystem {
   Result<size_t> read(const Caller& caller, InodeId inode, uint64_t offset, std::span<char> into);
   // All of it or an error; if it has more than one piece, those before the error are written.
   Status write(const Caller& caller, InodeId inode, uint64_t offset, ByteView bytes);
-  // At the end, wherever that is; where it was.
-  Result<uint64_t> append(const Caller& caller, InodeId inode, ByteView bytes);
+  // At the end, wherever that is; where it was. Of another version: reason condition_failed.
+  Result<uint64_t> append(const Caller& caller, InodeId inode, ByteView bytes,
+                          std::optional<uint64_t> version_expected = {});
   Status fallocate(const Caller& caller, InodeId inode, FallocateMode mode, uint64_t offset,
                    uint64_t size);
   // The first byte of data, or of a hole, from offset on. Reason no_such_offset: there is none.
@@ -209,6 +223,9 @@ class FileSystem {
   // With the last one of the session its locks of the file go. After an error it is closed all the
   // same, and what is stored of it goes with the session.
   Status close_file(const Caller& caller, SessionId session, InodeId inode);
+  // Of one that was made without a name, and has none: nobody else can have read it, and all of it
+  // goes at once. As close_file if it has one.
+  Status discard_unnamed(const Caller& caller, SessionId session, InodeId inode);
   // A file without a name, open in the session, as one that is made in the directory: for what is
   // to appear complete (adopt). It is counted nowhere until then.
   Result<FileAttributes> make_unnamed(const Caller& caller, SessionId session, InodeId directory,
@@ -217,9 +234,7 @@ class FileSystem {
   // condition_failed, is_a_directory, stale.
   struct Adoption {
     bool replace = true;
-    // Of the file that has the name.
-    std::optional<InodeId> inode_expected = {};
-    std::optional<uint64_t> version_expected = {};
+    ExpectedFile expected = {};  // of the file that has the name
   };
   Result<FileAttributes> adopt(const Caller& caller, SessionId session, InodeId inode,
                                InodeId directory, ByteView name, const Adoption& how);
@@ -243,7 +258,8 @@ class FileSystem {
   Result<uint64_t> trash_ms(const Caller& caller);
   Status set_trash_ms(const Caller& caller, uint64_t ms);
   // Whatever it is, with all that is in it. For good if there is no trash, or it is there already.
-  Status move_to_trash(const Caller& caller, InodeId directory, ByteView name);
+  Status move_to_trash(const Caller& caller, InodeId directory, ByteView name,
+                       const ExpectedFile& expected = {});
   struct TrashEntry {  // the views die when the visitor returns
     ByteView hour;     // YYYYMMDDHH in UTC; hour/stored_name is what restore() takes
     ByteView stored_name;
@@ -272,6 +288,13 @@ class FileSystem {
   // --- for the collector (collect.cc) ---
   Result<size_t> collect(std::span<const Garbage> notes);
 
+  // For fsck: one at a time is enough. False: one is under way.
+  bool begin_fsck() { return !is_checked_.exchange(true); }
+  void end_fsck() { is_checked_ = false; }
+
+  // For fsck: those that were taken from a counter that was wrong may be in use.
+  void forget_ids();
+
  private:
   friend class FsChange;
   friend class FsPlan;
@@ -288,6 +311,8 @@ class FileSystem {
   int64_t now_ns() const;
   Result<FileAttributes> attributes(InodeId inode);
   Result<FsFigures> see_figures(InodeId directory);
+  // For messages: its path, or its number if names cannot be found with few reads.
+  std::string describe_directory(InodeId directory);
   static void add_figures(FileAttributes& directory, const FsFigures& figures);
   // Whether the note is gone.
   Result<bool> collect_note(const Garbage& note);
@@ -342,8 +367,10 @@ class FileSystem {
   // What a session that is over holds, up to so many files. Whether that was all.
   Result<bool> drop_all_held(SessionId session, size_t files_max);
   // REQUIRES, to do something: the session has it open no more.
-  Status drop_held(SessionId session, InodeId inode);
-  Status check_expected(FsChange& change, const std::optional<FsEntry>& there, const Adoption& how);
+  // The note that is left for the collector, if one is.
+  Result<std::optional<Garbage>> drop_held(SessionId session, InodeId inode);
+  static Status check_expected(FsChange& change, const std::optional<FsEntry>& there,
+                               const ExpectedFile& expected);
   // Who has it, if it is locked; `gone`: sessions that seem to be.
   Result<std::optional<FsLock>> try_lock(InodeId inode, LockKind kind, const FsLock& wanted,
                                          std::span<const SessionId> gone);
@@ -353,6 +380,7 @@ class FileSystem {
 
   const std::shared_ptr<Tenant> tenant_;
   const FileSystemOptions options_;
+  std::atomic<bool> is_checked_{false};
   OpenFiles open_files_;
   LockWaits lock_waits_;
 
@@ -366,6 +394,9 @@ class FileSystem {
   Status look_for_strangers();
   uint64_t strangers_below_ = UINT64_MAX;  // set when it is opened
   std::atomic<bool> has_strangers_{true};
+  // Of inodes below it there may be blocks that they know nothing of: of writes that a crash cut
+  // off, or that failed and could not be taken back.
+  std::atomic<uint64_t> leftovers_below_{UINT64_MAX};
 
   // As of the tree's version that was known last. It is seen before the tree is held, perhaps in
   // the middle of a move; a change that then finds another version is planned anew.

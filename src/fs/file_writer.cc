@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fs/content.h"
 #include "fs/files.h"
 #include "fs/fs_error.h"
 
@@ -15,6 +16,7 @@ FileWriter::FileWriter(FileWriter&& other) noexcept
       mode_(other.mode_),
       uid_(other.uid_),
       gid_(other.gid_),
+      space_replaced_(other.space_replaced_),
       buffer_(std::move(other.buffer_)),
       inode_(std::exchange(other.inode_, std::nullopt)),
       session_(other.session_),
@@ -30,7 +32,7 @@ Status FileWriter::abort() {
   is_over_ = true;
   buffer_.clear();
   if (!inode_) return {};
-  return fs().close_file(caller_, session_, *std::exchange(inode_, std::nullopt));
+  return fs().discard_unnamed(caller_, session_, *std::exchange(inode_, std::nullopt));
 }
 
 NewFile FileWriter::new_file(ByteView content) const {
@@ -67,13 +69,13 @@ Result<FileSystem::Adoption> FileWriter::check_target(const PathEnd& target) {
   mode_ = found.attributes.mode;
   uid_ = found.attributes.uid;
   gid_ = found.attributes.gid;
+  space_replaced_ = found.attributes.space;
   if (!wanted.if_none_match.empty() && wanted.if_none_match == found.etag())
     return fs_error::condition_failed("the file has that ETag");
   if (wanted.if_match.empty()) return how;
   if (wanted.if_match != "*" && wanted.if_match != found.etag())
     return fs_error::condition_failed("the file has another ETag");
-  how.inode_expected = found.attributes.inode;
-  how.version_expected = found.attributes.version;
+  how.expected = {.inode = found.attributes.inode, .version = found.attributes.version};
   return how;
 }
 
@@ -93,6 +95,9 @@ Result<InodeId> FileWriter::inode(ByteView content) {
 
 Status FileWriter::put(ByteView bytes) {
   TRY_ASSIGN(const InodeId to, inode());
+  // It counts in no directory before it appears: what would not have room then ends here.
+  const uint64_t space = blocks_up_to(size_ + bytes.size()) * block_bytes_max;
+  if (space > space_replaced_) TRY(fs().check_quotas(made_in_, space - space_replaced_));
   TRY(fs().write(caller_, to, size_, bytes));
   size_ += bytes.size();
   return {};
@@ -194,13 +199,17 @@ Result<FileMetadata> Files::append(const Caller& caller, ByteView path, ByteView
     const auto once = [&]() -> Result<FileMetadata> {
       TRY_ASSIGN(const PathEnd end, walk_path(fs(), caller, parsed, {}));
       if (!end.entry) {
+        if (!options.conditions.if_match.empty())
+          return fs_error::condition_failed("the file must be there, and is not");
         auto made = write(caller, path, bytes, of_new);
         if (!made && made.error().reason == "condition_failed")
           return fs_error::changed_meanwhile("the file");
         return made;
       }
       if (end.entry->type == FileType::directory) return fs_error::is_a_directory(quote(path));
-      TRY(fs().append(caller, end.entry->inode, bytes));
+      TRY_ASSIGN(const auto version,
+                 match_version(caller, end.entry->inode, options.conditions.if_match));
+      TRY(fs().append(caller, end.entry->inode, bytes, version));
       auto now = load_metadata(fs(), caller, end.entry->inode);
       if (now) return now;
       return Error{Code::maybe,

@@ -24,8 +24,9 @@ Status check_conditions(const FileMetadata& found, const ReadConditions& conditi
 }  // namespace
 
 std::string FileMetadata::etag() const {
-  return fmt::format("{:x}-{:x}-{:x}", attributes.generation, attributes.inode.value,
-                     attributes.version);
+  // By the time, too: after a restore the versions since the backup are counted anew.
+  return fmt::format("{:x}-{:x}-{:x}-{:x}", attributes.generation, attributes.inode.value,
+                     attributes.version, attributes.changed_ns);
 }
 
 Result<FileMetadata> load_metadata(FileSystem& fs, const Caller& caller, InodeId inode) {
@@ -113,24 +114,57 @@ Status Files::create_dir(const Caller& caller, ByteView path) {
 }
 
 Status Files::remove_entry(const Caller& caller, InodeId directory, ByteView name,
-                           const FsEntry& entry, bool with_all) {
-  const bool is_empty_one = entry.type == FileType::directory && !with_all;
-  Status removed = is_empty_one ? fs().remove_directory(caller, directory, name)
-                                : fs().move_to_trash(caller, directory, name);
-  // What is full has no room for the trash, and must be made room in.
-  if (!removed &&
+                           const FsEntry& entry, bool with_all, const ExpectedFile& expected) {
+  if (entry.type == FileType::directory && !with_all)
+    return fs().remove_directory(caller, directory, name);
+  Status removed = fs().move_to_trash(caller, directory, name, expected);
+  // What is full has no room for the trash, and must be made room in. Who asks too often is not
+  // full, and an empty directory needs no room.
+  if (!removed && removed.error().reason != "rate_exceeded" &&
       (removed.error().code == Code::exhausted || removed.error().code == Code::no_space))
-    removed = fs().remove_tree(caller, directory, name);
-  if (!removed && removed.error().code == Code::not_found) return {};
+    removed = fs().remove_tree(caller, directory, name, expected);
   return removed;
 }
 
-Status Files::remove(const Caller& caller, ByteView path) {
+Result<std::optional<uint64_t>> Files::match_version(const Caller& caller, InodeId inode,
+                                                     const std::string& if_match) {
+  if (if_match.empty() || if_match == "*") return std::optional<uint64_t>();
+  FileMetadata found;
+  TRY_ASSIGN(found.attributes, fs().stat(caller, inode));
+  if (if_match != found.etag()) return fs_error::condition_failed("the file has another ETag");
+  return std::optional<uint64_t>(found.attributes.version);
+}
+
+Status Files::remove_once(const Caller& caller, const FilePath& path,
+                          const RemoveOptions& options) {
+  TRY_ASSIGN(const PathEnd end, walk_path(fs(), caller, path, {.follow = false}));
+  if (!end.entry || (path.is_directory && end.entry->type != FileType::directory)) {
+    if (options.if_match.empty()) return {};
+    return fs_error::condition_failed("the file must be there, and is not");
+  }
+  if (end.entry->type == FileType::directory && !options.if_match.empty())
+    return fs_error::is_a_directory(quote(path.text()));
+  TRY_ASSIGN(const auto version, match_version(caller, end.entry->inode, options.if_match));
+  // What was seen, not what has its name by now: that may be a directory, which is not to go so.
+  Status removed = remove_entry(caller, end.directory, end.name, *end.entry, false,
+                                {.inode = end.entry->inode, .version = version});
+  if (!removed && removed.error().reason == "condition_failed")
+    return fs_error::changed_meanwhile(quote(path.text()));
+  return removed;
+}
+
+Status Files::remove(const Caller& caller, ByteView path, const RemoveOptions& options) {
   TRY_ASSIGN(const FilePath parsed, parse_path(path));
   if (parsed.is_root()) return fs_error::not_permitted("the root stays: remove what is in it");
-  TRY_ASSIGN(const PathEnd end, walk_path(fs(), caller, parsed, {.follow = false}));
-  if (!end.entry || (parsed.is_directory && end.entry->type != FileType::directory)) return {};
-  return remove_entry(caller, end.directory, end.name, *end.entry, false);
+  for (unsigned attempt = 1;; attempt++) {
+    Status removed = remove_once(caller, parsed, options);
+    if (removed) return {};
+    const bool is_gone = removed.error().reason == "no_entry" || is_overtaken(removed.error());
+    if (is_gone && options.if_match.empty()) return {};
+    // Whether the condition holds is looked at anew.
+    const bool again = is_gone || removed.error().reason == "changed_meanwhile";
+    if (!again || attempt == path_attempts_max) return removed;
+  }
 }
 
 Status Files::remove_all(const Caller& caller, ByteView path) {
@@ -138,7 +172,8 @@ Status Files::remove_all(const Caller& caller, ByteView path) {
   if (parsed.is_directory && !parsed.is_root()) {
     TRY_ASSIGN(const PathEnd end, walk_path(fs(), caller, parsed, {.follow = false}));
     if (!end.entry || end.entry->type != FileType::directory) return {};
-    return remove_entry(caller, end.directory, end.name, *end.entry, true);
+    const Status removed = remove_entry(caller, end.directory, end.name, *end.entry, true, {});
+    return removed || removed.error().code == Code::not_found ? Status() : removed;
   }
   FilePath parent = parsed;
   parent.is_directory = true;
@@ -154,7 +189,8 @@ Status Files::remove_all(const Caller& caller, ByteView path) {
     ByteView name = found->path;
     name.remove_prefix(before.size());
     if (name.ends_with('/')) name.remove_suffix(1);
-    TRY(remove_entry(caller, end.entry->inode, name, found->entry, true));
+    const Status removed = remove_entry(caller, end.entry->inode, name, found->entry, true, {});
+    if (!removed && removed.error().code != Code::not_found) return removed;
   }
 }
 
@@ -181,7 +217,7 @@ Status Files::rename(const Caller& caller, ByteView from, ByteView to,
   TRY_ASSIGN(const FilePath source, parse_path(from));
   TRY_ASSIGN(const FilePath target, parse_path(to));
   if (source.is_directory != target.is_directory)
-    return fs_error::is_a_directory(quote(source.is_directory ? from : to));
+    return fs_error::is_spelled_as_file(source.is_directory ? from : to);
   if (source.is_root() || target.is_root())
     return fs_error::not_permitted("the root has no other name");
   for (unsigned attempt = 1;; attempt++) {
@@ -196,7 +232,7 @@ Status Files::rename_once(const Caller& caller, const FilePath& source, const Fi
   const bool is_directory = from.entry && from.entry->type == FileType::directory;
   if (!from.entry || (source.is_directory && !is_directory))
     return fs_error::no_entry(source.text());
-  if (is_directory && !source.is_directory) return fs_error::is_a_directory(source.text());
+  if (is_directory && !source.is_directory) return fs_error::is_spelled_as_file(source.text());
   TRY_ASSIGN(const PathEnd to,
              walk_path(fs(), caller, target, {.follow = false, .make_parents = true}));
   if (to.entry && to.entry->inode == from.entry->inode)

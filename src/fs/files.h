@@ -83,6 +83,10 @@ struct CopyOptions {
   uint64_t chunk_bytes = uint64_t{256} << 20;  // that one step of a copier takes
 };
 
+struct RemoveOptions {
+  std::string if_match = {};  // of a file: directories have no ETag
+};
+
 struct RenameOptions {
   bool if_not_exists = false;
 };
@@ -167,6 +171,7 @@ class FileWriter {
   uint16_t mode_ = 0644;
   uint32_t uid_ = 0;
   uint32_t gid_ = 0;
+  uint64_t space_replaced_ = 0;  // that is free when it appears
   Bytes buffer_;
   std::optional<InodeId> inode_;
   SessionId session_;
@@ -215,7 +220,8 @@ class Files {
   // What a stat says from then on.
   Result<FileMetadata> write(const Caller& caller, ByteView path, ByteView bytes,
                              WriteOptions options = {});
-  // To the file that is there; else a new one, which options are for. Reason: appended
+  // To the file that is there, for which of the options if_match holds; else a new one, which the
+  // others are for. Reason: appended
   // (Code::maybe), it is done, and what the file is now could not be read. After another error a
   // part of what is more than a few MiB may be there.
   Result<FileMetadata> append(const Caller& caller, ByteView path, ByteView bytes,
@@ -224,8 +230,9 @@ class Files {
   // With those above it; one that is there is fine. Reason: not_a_directory, also if the path is
   // not spelled as one.
   Status create_dir(const Caller& caller, ByteView path);
-  // A file, or an empty directory; nothing is fine. Files go to the trash if there is one.
-  Status remove(const Caller& caller, ByteView path);
+  // A file, or an empty directory; nothing is fine, if no condition is given. Files go to the trash
+  // if there is one.
+  Status remove(const Caller& caller, ByteView path, const RemoveOptions& options = {});
   // "x/": the directory with all that is in it, at once, to the trash if there is one. "x": all
   // that starts so, each for itself. "/": all that there is.
   Status remove_all(const Caller& caller, ByteView path);
@@ -249,7 +256,11 @@ class Files {
  private:
   Result<FileMetadata> find(const Caller& caller, const FilePath& path, bool follow);
   Status remove_entry(const Caller& caller, InodeId directory, ByteView name, const FsEntry& entry,
-                      bool with_all);
+                      bool with_all, const ExpectedFile& expected);
+  Status remove_once(const Caller& caller, const FilePath& path, const RemoveOptions& options);
+  // The version that has the ETag, if it is not "*". Reason: condition_failed.
+  Result<std::optional<uint64_t>> match_version(const Caller& caller, InodeId inode,
+                                                const std::string& if_match);
   Status rename_once(const Caller& caller, const FilePath& source, const FilePath& target,
                      const RenameOptions& options);
 

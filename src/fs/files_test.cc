@@ -1,6 +1,7 @@
 // Files by path: what OpenDAL's suite (tests/fs) does not ask.
 #include "fs/files.h"
 
+#include <atomic>
 #include <map>
 #include <set>
 #include <thread>
@@ -8,6 +9,7 @@
 #include "base/random.h"
 #include "fs/file_error_kind.h"
 #include "fs/fs_fixture.h"
+#include "fs/fsck.h"
 #include "support/test_seed.h"
 
 namespace trellis {
@@ -348,6 +350,116 @@ TEST_P(FilesTest, a_full_quota_leaves_what_was_there) {
   EXPECT_EQ(read("dir/file"), "old");
 }
 
+TEST_P(FilesTest, what_has_no_room_in_its_directory_ends_early_and_is_freed_at_once) {
+  EXPECT_OK(files_->create_dir(writer, "of/alice/new/"));
+  const InodeId full = files_->stat(reader, "of/alice/")->attributes.inode;
+  write("of/alice/file", Bytes(2'000'000, 'o'));
+  EXPECT_OK(fs_->set_quota(keyspace_admin, full, {.bytes_max = 4 << 20, .inodes_max = 0}));
+  const auto before = tenant_->figures();
+  ASSERT_OK(before);
+  const auto upload = [&](ByteView path) -> uint64_t {  // how much was taken
+    auto opened = files_->writer(writer, path);
+    EXPECT_OK(opened);
+    for (uint64_t mib = 0; mib < 100; mib++) {
+      const Status wrote = opened->write(Bytes(1 << 20, 'x'));
+      if (wrote) continue;
+      EXPECT_EQ(wrote.error().reason, "directory_quota_exceeded");
+      EXPECT_NE(wrote.error().message.find("4.0 MiB of the directory \"of/alice/\""),
+                std::string::npos)
+          << wrote.error().message;
+      return mib;
+    }
+    return 100;
+  };
+  EXPECT_EQ(upload("of/alice/new/deep/er"), 2U);
+  EXPECT_EQ(upload("of/alice/file"), 4U) << "what it replaces makes room";
+  const auto after = tenant_->figures();
+  ASSERT_OK(after);
+  EXPECT_LT(after->bytes, before->bytes + 10'000);  // a session
+  if (tenant_->map().latched()) {
+    const auto left = memory_.blocks().list(blocks_begin(id_), blocks_end(id_), 1'000);
+    ASSERT_OK(left);
+    EXPECT_EQ(left->blocks.size(), 31U) << "of the file that is there";
+  }
+  EXPECT_EQ(upload("of/bob/file"), 100U);
+  EXPECT_EQ(read("of/alice/file"), Bytes(2'000'000, 'o'));
+}
+
+// --- how far a check is ---
+
+TEST_P(FilesTest, a_check_tells_how_far_it_is) {
+  constexpr uint64_t size = 8 << 20;
+  write("file", Bytes(size, 'x'));
+  JobControl control;
+  control.set_bytes_per_second(size);
+  std::atomic<bool> is_done = false;
+  std::set<uint64_t> done;
+  std::thread watching([&] {
+    while (!is_done) {
+      const JobControl::Progress now = control.progress();
+      if (now.phase != "inodes" || now.bytes_done == 0) continue;
+      EXPECT_GE(now.bytes_total, size);
+      EXPECT_LT(now.bytes_total, size + 10'000);
+      done.insert(now.bytes_done);
+    }
+  });
+  const auto report = fsck(*fs_, reader, {}, control, [](const FsckFinding&) {});
+  is_done = true;
+  watching.join();
+  ASSERT_OK(report);
+  EXPECT_TRUE(report->clean());
+  EXPECT_GT(done.size(), 1U) << "it goes on within a file";
+}
+
+// --- conditions ---
+
+TEST_P(FilesTest, removes_what_has_the_etag) {
+  write("file", "1");
+  const std::string old = files_->stat(reader, "file")->etag();
+  write("file", "2");
+  EXPECT_REASON(files_->remove(writer, "file", {.if_match = old}), Code::refused,
+                "condition_failed");
+  EXPECT_REASON(files_->remove(writer, "absent", {.if_match = "*"}), Code::refused,
+                "condition_failed");
+  EXPECT_OK(files_->create_dir(writer, "dir/"));
+  EXPECT_REASON(files_->remove(writer, "dir", {.if_match = "*"}), Code::invalid, "is_a_directory");
+  EXPECT_EQ(read("file"), "2");
+  EXPECT_OK(files_->remove(writer, "file", {.if_match = files_->stat(reader, "file")->etag()}));
+  EXPECT_FALSE(*files_->exists(reader, "file"));
+  write("file", "3");
+  EXPECT_OK(files_->remove(writer, "file", {.if_match = "*"}));
+  EXPECT_FALSE(*files_->exists(reader, "file"));
+}
+
+TEST_P(FilesTest, appends_to_what_has_the_etag) {
+  write("file", "1");
+  const std::string old = files_->stat(reader, "file")->etag();
+  const auto appended = files_->append(writer, "file", "2", {.conditions = {.if_match = old}});
+  ASSERT_OK(appended);
+  EXPECT_REASON(files_->append(writer, "file", "3", {.conditions = {.if_match = old}}),
+                Code::refused, "condition_failed");
+  EXPECT_OK(files_->append(writer, "file", "4", {.conditions = {.if_match = appended->etag()}}));
+  EXPECT_REASON(files_->append(writer, "absent", "x", {.conditions = {.if_match = "*"}}),
+                Code::refused, "condition_failed");
+  EXPECT_EQ(read("file"), "124");
+}
+
+// Each of many removes, or appends to, what it saw: none of them acts on what another one made.
+TEST_P(FilesTest, one_of_many_removes_what_all_have_seen) {
+  for (int round = 0; round < 20; round++) {
+    write("file", Bytes(round % 2 == 0 ? 10 : 5'000, 'x'));
+    const std::string seen = files_->stat(reader, "file")->etag();
+    std::atomic<int> removed = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++)
+      threads.emplace_back([&] {
+        if (files_->remove(writer, "file", {.if_match = seen})) removed++;
+      });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(removed, 1) << round;
+  }
+}
+
 // --- copies, names, trash ---
 
 TEST_P(FilesTest, a_copy_shares_blocks_and_takes_headers_and_mode_along) {
@@ -394,6 +506,24 @@ TEST_P(FilesTest, what_is_removed_is_in_the_trash) {
   write("last", "content");
   EXPECT_OK(files_->remove(writer, "last"));
   EXPECT_EQ(in_trash(), (Paths{"dir", "other"}));
+}
+
+// Who asks too often may ask again at the next moment: nothing goes that would have stayed.
+TEST_P(FilesTest, a_rate_takes_nothing_away) {
+  write("dir/file", "content");
+  ASSERT_OK(keyspaces_->set_quota("files", {.operations_per_second = 10}, root));
+  {
+    const std::jthread time([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) clock_.pause_us(1);
+    });
+    for (unsigned rate_exceeded = 0; rate_exceeded < 10'000;) {
+      const Status removed = files_->remove(writer, "dir/");
+      ASSERT_FALSE(removed) << "after " << rate_exceeded;
+      rate_exceeded += removed.error().reason == "rate_exceeded" ? 1 : 0;
+    }
+  }
+  ASSERT_OK(keyspaces_->set_quota("files", {.operations_per_second = 0}, root));
+  EXPECT_EQ(read("dir/file"), "content");
 }
 
 TEST_P(FilesTest, paths_are_as_long_as_they_may_be) {

@@ -25,6 +25,13 @@ inline Error not_a_directory(std::string_view what) {  // ENOTDIR
 inline Error is_a_directory(std::string_view what) {  // EISDIR
   return {Code::invalid, fmt::format("{} is a directory", what), "is_a_directory"};
 }
+// For operations that take both, and go by the spelling.
+inline Error is_spelled_as_file(ByteView path) {
+  return {Code::invalid,
+          fmt::format("{} is a directory: it, and where it goes, are spelled with a / at the end",
+                      quote(path)),
+          "is_a_directory"};
+}
 inline Error not_empty(ByteView name) {  // ENOTEMPTY
   return {Code::refused,
           fmt::format("the directory {} is not empty: remove what is in it first", quote(name)),
@@ -65,6 +72,12 @@ inline Error too_many_links() {  // EMLINK
 inline Error file_too_large() {  // EFBIG
   return {Code::too_large, "a file has at most 2^63 - 1 bytes", "file_too_large"};
 }
+inline Error too_fragmented() {  // EFBIG
+  return {Code::too_large,
+          "more than 100,000 pieces of the file would move, which is not possible at once: write "
+          "its content to a new file",
+          "too_fragmented"};
+}
 inline Error into_itself() {  // EINVAL
   return {Code::invalid, "a directory cannot be moved into itself or below", "into_itself"};
 }
@@ -85,10 +98,10 @@ inline Error no_such_offset() {  // ENXIO
   return {Code::not_found, "there is nothing of the kind at that offset or behind it",
           "no_such_offset"};
 }
-inline Error directory_quota(InodeId directory, std::string_view what) {  // EDQUOT
+inline Error directory_quota(std::string_view directory, std::string_view quota) {  // EDQUOT
   return {Code::exhausted,
-          fmt::format("the quota of {} of directory {} is full: remove something, or raise it",
-                      what, directory.value),
+          fmt::format("the quota of {} of {} is full: remove something there, or raise it", quota,
+                      directory),
           "directory_quota_exceeded"};
 }
 inline Error condition_failed(std::string_view what) {

@@ -387,23 +387,42 @@ Status FsckLook::check_stored(Records& records, const FileExtent& extent) {
   };
   BlockId from{keyspace_, extent.data, extent.first};
   for (bool more = true; more;) {
-    TRY_ASSIGN(const BlockPage page,
-               blocks.list(from, {keyspace_, extent.data, behind}, listed_at_once));
-    for (const StoredBlock& stored : page.blocks) {
+    const auto page = blocks.list(from, {keyspace_, extent.data, behind}, listed_at_once);
+    // A store that keeps them side by side cannot list over one that is damaged.
+    if (!page && page.error().code == Code::corrupt) return check_each(records, extent);
+    TRY(page);
+    for (const StoredBlock& stored : page->blocks) {
       missing(at, stored.block.index);
       at = stored.block.index + 1;
     }
-    more = page.resume.has_value();
-    if (more) from = *page.resume;
+    more = page->resume.has_value();
+    if (more) from = *page->resume;
   }
   missing(at, behind);
   return world_.options.read_blocks ? read_content(records, extent) : Status();
+}
+
+Status FsckLook::check_each(Records& records, const FileExtent& extent) {
+  for (uint64_t i = 0; i < extent.blocks; i++) {
+    const BlockId id{keyspace_, extent.data, extent.first + i};
+    const uint64_t block = extent.block + i;
+    Value value;
+    const Status status = world_.engine().blocks().read({&id, 1}, {&value, 1});
+    if (!status && status.error().code != Code::corrupt) return status;
+    if (!status)
+      cut(records, FsckKind::block_damaged, block, block + 1, status.error().message);
+    else if (!value.found())
+      cut(records, FsckKind::block_missing, block, block + 1, "their blocks are lost");
+  }
+  return {};
 }
 
 Status FsckLook::read_content(Records& records, const FileExtent& extent) {
   BlockStore& blocks = world_.engine().blocks();
   for (uint64_t at = 0; at < extent.blocks; at += blocks_at_once) {
     const uint64_t count = std::min(blocks_at_once, extent.blocks - at);
+    // Not while it holds the file system; only what is wrong is read again then.
+    if (before_ == nullptr) TRY(world_.control.pass(count * block_bytes_max));
     std::vector<BlockId> ids;
     for (uint64_t i = 0; i < count; i++)
       ids.push_back({keyspace_, extent.data, extent.first + at + i});

@@ -26,6 +26,7 @@ struct FsckWorld {
   FileSystem& fs;
   KeyspaceId keyspace;
   const FsckOptions& options;
+  JobControl& control;
   InodeId lost_found = {};  // 0: there is none yet
 
   Engine& engine() const { return fs.tenant().map().engine; }
@@ -75,6 +76,8 @@ class FsckLook {
   Status held(ByteView key);
   Status locks(ByteView key);
   Status note(ByteView key);
+  // That every hour of it is to be emptied.
+  Status trash();
   Status counters();
   // A record that makes no sense, if it is there.
   Status damaged(ByteView key, std::string_view what);
@@ -119,6 +122,7 @@ class FsckLook {
   void check_own_blocks(Records& records, const FsInode& right);
   Status check_blocks(Records& records);
   Status check_stored(Records& records, const FileExtent& extent);
+  Status check_each(Records& records, const FileExtent& extent);
   Status read_content(Records& records, const FileExtent& extent);
   void cut(Records& records, FsckKind kind, uint64_t begin, uint64_t end, std::string_view why);
   void store_extents(Records& records);

@@ -177,10 +177,9 @@ Status FsckLook::check_child_directory(Children& children, size_t at, FsInode& c
     views[slot] = keys[slot] = encode(FsFiguresKey{keyspace_, inode, slot});
   TRY(source_.multi_get(views, slots));
   for (const Value& slot : slots)
-    if (const auto figures = decode<FsFigures>(slot.found() ? slot.bytes() : "")) {
-      children.sum.space += figures->space;
-      children.sum.length += figures->length;
-      children.sum.inodes += figures->inodes;
+    if (auto figures = decode<FsFigures>(slot.found() ? slot.bytes() : "")) {
+      figures->entries = figures->directories = 0;
+      add_to(children.sum, *figures);
     }
   children.sum.inodes++;
   children.sum.entries++;
@@ -219,10 +218,7 @@ Status FsckLook::check_child_file(Children& children, size_t at, FsInode& child)
     put_inode(inode, child);
   }
   if (link) return {};  // counted elsewhere
-  const FsFigures counted = figures_of(child);
-  children.sum.space += counted.space;
-  children.sum.length += counted.length;
-  children.sum.inodes += counted.inodes;
+  add_to(children.sum, figures_of(child));
   return {};
 }
 
@@ -238,12 +234,7 @@ Status FsckLook::check_figures(Children& children) {
     const auto figures = decode<FsFigures>(value.bytes());
     is_damaged |= !figures;
     if (!figures) continue;
-    stored.space += figures->space;
-    stored.length += figures->length;
-    stored.inodes += figures->inodes;
-    stored.entries += figures->entries;
-    stored.directories += figures->directories;
-    stored.changed_ns = std::max(stored.changed_ns, figures->changed_ns);
+    add_to(stored, *figures);
     is_spread |= slot > 0 && (figures->space != 0 || figures->inodes != 0);
   }
   children.sum.changed_ns = stored.changed_ns;

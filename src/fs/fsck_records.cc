@@ -7,6 +7,7 @@
 #include "fs/content.h"
 #include "fs/fsck_look.h"
 #include "fs/locks.h"
+#include "fs/trash.h"
 
 namespace trellis {
 namespace {
@@ -343,10 +344,38 @@ Status FsckLook::note(ByteView key) {
   const ByteView target = note->target;
   const bool makes_sense = target.size() >= 9 && kinds.find(target[0]) != ByteView::npos &&
                            (target[0] != 'b' || blocks_of_note(target)) &&
+                           (target[0] != 't' || target.size() == trash_hour_note({}, 0).size()) &&
                            decode_garbage_value(*stored);
   if (makes_sense) return {};
   report(FsckKind::note_damaged, InodeId{0}, "a note that makes no sense: " + to_hex(target));
   remove(Bytes(key));
+  return {};
+}
+
+Status FsckLook::trash() {
+  std::map<InodeId, uint64_t> hours;
+  const Bytes prefix = encode(FsEntryKey{keyspace_, trash_inode, {}});
+  RecordCursor entries = RecordCursor::of_prefix(source_, prefix);
+  for (;;) {
+    TRY_ASSIGN(const bool more, entries.next());
+    if (!more) break;
+    const auto hour = parse_trash_hour(entries.key().substr(prefix.size()));
+    const auto entry = decode<FsEntry>(entries.value());
+    if (hour && entry) hours.emplace(entry->inode, *hour);
+  }
+  RecordCursor notes = RecordCursor::of_prefix(source_, notes_prefix(keyspace_));
+  for (;;) {
+    TRY_ASSIGN(const bool more, notes.next());
+    if (!more || hours.empty()) break;
+    const auto note = decode<GarbageKey>(notes.key());
+    if (note && note->model == Model::fs && note->target.size() >= 9 &&
+        note->target[0] == static_cast<char>(FsNote::trash_hour))
+      hours.erase(InodeId{load_be(note->target.data() + 1, 8)});
+  }
+  for (const auto& [directory, hour] : hours) {
+    report(FsckKind::note_missing, directory, "an hour of the trash that would never be emptied");
+    notes_.push_back(trash_hour_note(directory, hour));
+  }
   return {};
 }
 

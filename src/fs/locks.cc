@@ -15,6 +15,8 @@ namespace {
 // share the map.
 constexpr uint64_t lock_poll_alone_ms = 1'000;
 constexpr uint64_t lock_poll_shared_ms = 50;
+// For ever, as far as a clock in nanoseconds can add it.
+constexpr uint64_t lock_wait_ms_max = 100ull * 365 * 24 * 3'600 * 1'000;
 // Sessions that are gone, of which one attempt after the other clears one away.
 constexpr size_t gone_holders_max = 32;
 
@@ -211,7 +213,8 @@ Status FileSystem::lock(const Caller& caller, InodeId inode, LockKind kind, FsLo
   if (wanted.first > wanted.last) return fs_error::invalid("a lock needs at least one byte");
   TRY(tenant_->admit(caller, Access::read));
   using Time = std::chrono::steady_clock;
-  const Time::time_point end = Time::now() + std::chrono::milliseconds(wait_ms);
+  const Time::time_point end =
+      Time::now() + std::chrono::milliseconds(std::min(wait_ms, lock_wait_ms_max));
   const uint64_t poll_ms = tenant_->map().latched() ? lock_poll_alone_ms : lock_poll_shared_ms;
   for (;;) {
     const uint64_t seen = lock_waits_.releases();

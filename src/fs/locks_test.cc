@@ -371,7 +371,7 @@ TEST_P(LocksTest, CirclesAreFound) {
   std::vector<std::thread> waiters;
   for (size_t i = 0; i < 3; i++)
     waiters.emplace_back([&, i] {
-      waited[i] = lock(i, 1, (i + 1) % 3, (i + 1) % 3, exclusive, 600'000);
+      waited[i] = lock(i, 1, (i + 1) % 3, (i + 1) % 3, exclusive, UINT64_MAX);
       EXPECT_OK(unlock(i, 1, 0, UINT64_MAX));
     });
   for (std::thread& waiter : waiters) waiter.join();

@@ -24,7 +24,7 @@ inline FsFigures figures_of(const FsInode& file) {
 }
 inline FsFigures negative(const FsFigures& figures) {
   return {.space = -figures.space,
-          .length = -figures.length,
+          .length = static_cast<int64_t>(-static_cast<uint64_t>(figures.length)),
           .inodes = -figures.inodes,
           .entries = -figures.entries,
           .directories = -figures.directories};
@@ -42,7 +42,7 @@ Status plan_name_removal(FsPlan& plan, const OpenFiles& open_files, InodeId dire
 Status remove_name(FsChange& change, const OpenFiles& open_files, InodeId directory, ByteView name,
                    InodeId inode);
 // The collector shall take what is left of an inode without names.
-void leave_inode(FsChange& change, InodeId inode, const FsInode& stored);
+Status leave_inode(FsChange& change, InodeId inode, const FsInode& stored);
 
 // A directory with everything in it is cut off: as the entry of `directory` that is about to go.
 Status plan_tree_removal(FsPlan& plan, InodeId tree);

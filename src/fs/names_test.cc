@@ -135,6 +135,88 @@ TEST_P(Names, TreesAreRemovedAtOnceAndCollected) {
   EXPECT_FALSE(fs_->stat(reader, a).has_value());
 }
 
+TEST_P(Names, SeveralNamesInOneTreeAreCollected) {
+  const InodeId before = make_directory(root_inode, "before");
+  const InodeId tree = make_directory(root_inode, "tree");
+  const InodeId behind = make_directory(root_inode, "behind");
+  const std::vector<std::pair<InodeId, InodeId>> homes{{make_file(tree, "a", "123"), before},
+                                                       {make_file(tree, "b", "4567"), behind}};
+  for (const auto& [inode, elsewhere] : homes) {
+    ASSERT_OK(fs_->link(writer, inode, tree, "x" + std::to_string(inode.value)));
+    ASSERT_OK(fs_->link(writer, inode, tree, "y" + std::to_string(inode.value)));
+    ASSERT_OK(fs_->link(writer, inode, elsewhere, "kept"));
+  }
+  ASSERT_OK(fs_->remove_tree(writer, root_inode, "tree"));
+  collect_all();
+  check();
+  for (const auto& [inode, elsewhere] : homes) EXPECT_EQ(stat(inode).parent, elsewhere);
+}
+
+// The collector hands over several notes, and each by itself again if one of them is corrupt.
+TEST_P(Names, NoteIsTakenBackOnce) {
+  make_directory(root_inode, "first");
+  ASSERT_OK(fs_->remove_tree(writer, root_inode, "first"));
+  clock_.advance_ms(1);
+  const InodeId damaged = make_directory(root_inode, "damaged");
+  make_file(damaged, "file");
+  ASSERT_OK(fs_->remove_tree(writer, root_inode, "damaged"));
+  const Bytes key = encode(FsEntryKey{id_, damaged, "file"});
+  const auto damage = [&](CountedView& view) -> Status {
+    Value old;
+    TRY(view.get(key, old));
+    view.put(key, "no entry", old);
+    return {};
+  };
+  ASSERT_OK(tenant_->collect(Model::fs, Scope::in(id_).exclusive(key), damage));
+  const std::vector<Garbage> notes = due_notes();
+  ASSERT_EQ(notes.size(), 2u);
+  const auto first = systems_->collect(*tenant_, notes);
+  ASSERT_OK(first);
+  EXPECT_EQ(*first, 1u);
+  EXPECT_CODE(systems_->collect(*tenant_, std::span(notes).subspan(1)), Code::corrupt);
+  const auto counted = stored_figures(memory_, id_);
+  const auto recounted = recount(memory_, id_);
+  ASSERT_OK(counted);
+  ASSERT_OK(recounted);
+  EXPECT_EQ(*counted, *recounted);
+}
+
+TEST_P(Names, LengthsOfSparseFilesAreCounted) {
+  const InodeId tree = make_directory(root_inode, "tree");
+  for (const ByteView name : {"a", "b", "c"}) {
+    const InodeId file = make_file(tree, name);
+    ASSERT_OK(fs_->set_attributes(writer, file, {.size = file_size_max}));
+    check();
+  }
+  EXPECT_OK(fs_->unlink(writer, tree, "c"));
+  EXPECT_EQ(fs_->tree_figures(reader, tree)->length, 2 * file_size_max);
+  const InodeId other = make_directory(root_inode, "other");
+  EXPECT_OK(fs_->rename(writer, root_inode, "tree", other, "tree"));
+  EXPECT_EQ(fs_->tree_figures(reader, other)->length, 2 * file_size_max);
+  EXPECT_OK(fs_->remove_tree(writer, root_inode, "other"));
+  EXPECT_EQ(fs_->figures(reader)->used.length, 0u);
+  collect_all();
+  check();
+}
+
+// Two names of a file go with the tree: only then the third becomes its home, whichever is first.
+TEST_P(Names, OfSeveralInARemovedTreeTheOneOutsideStays) {
+  for (const char* home : {"f", "h"}) {
+    const InodeId tree = make_directory(root_inode, "tree");
+    const InodeId out = make_directory(root_inode, "out");
+    const InodeId file = make_file(tree, home, "12345");
+    ASSERT_OK(fs_->link(writer, file, tree, "g"));
+    ASSERT_OK(fs_->link(writer, file, out, "kept"));
+    ASSERT_OK(fs_->remove_tree(writer, root_inode, "tree"));
+    collect_all();
+    EXPECT_EQ(stat(file).links, 1u);
+    EXPECT_EQ(fs_->tree_figures(reader, out)->length, 5u);
+    check();
+    ASSERT_OK(fs_->remove_tree(writer, root_inode, "out"));
+    collect_all();
+  }
+}
+
 TEST_P(Names, QuotasAreExact) {
   const InodeId a = make_directory(root_inode, "a");
   make_file(a, "one");
@@ -176,6 +258,36 @@ TEST_P(Names, ThreadsInOneDirectoryLoseNothing) {
   collect_all();
   check();
   EXPECT_EQ(names(a).size(), 4u * (per_thread - 34));
+}
+
+TEST_P(Names, NoQuotaKeepsANameFromGoing) {
+  const InodeId home = make_directory(root_inode, "home");
+  const InodeId full = make_directory(root_inode, "full");
+  ASSERT_OK(fs_->set_quota(writer, full, {.bytes_max = block_bytes_max, .inodes_max = 1}));
+  make_file(full, "own");
+  const InodeId file = make_file(home, "f");
+  ASSERT_OK(fs_->write(writer, file, 0, Bytes(3 * block_bytes_max, 'x')));
+  ASSERT_OK(fs_->link(writer, file, full, "f"));
+  EXPECT_EQ(fs_->tree_figures(reader, full)->inodes, 1u) << "it counts at home";
+  check();
+  // By whatever takes the name at home away.
+  make_file(home, "other");
+  ASSERT_OK(fs_->rename(writer, home, "other", home, "f"));
+  EXPECT_EQ(fs_->tree_figures(reader, full)->inodes, 2u);
+  EXPECT_EQ(fs_->tree_figures(reader, full)->space, 3 * block_bytes_max);
+  EXPECT_EQ(fs_->tree_figures(reader, home)->space, 0u);
+  check();
+  // Over its quota it takes nothing more, and gives everything back.
+  EXPECT_EQ(fs_->make(writer, full, "more", {}).error().reason, "directory_quota_exceeded");
+  EXPECT_EQ(fs_->write(writer, file, 3 * block_bytes_max, "x").error().reason,
+            "directory_quota_exceeded");
+  EXPECT_OK(fs_->write(writer, file, 0, "in place"));
+  ASSERT_OK(fs_->set_attributes(writer, file, {.size = 0}));
+  ASSERT_OK(fs_->unlink(writer, full, "own"));
+  EXPECT_OK(fs_->write(writer, file, 0, Bytes(5'000, 'x')));
+  ASSERT_OK(fs_->unlink(writer, full, "f"));
+  EXPECT_EQ(fs_->tree_figures(reader, full)->inodes, 0u);
+  check();
 }
 
 }  // namespace

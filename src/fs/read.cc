@@ -124,14 +124,35 @@ class Looker {
   const uint64_t end_;
 };
 
-// What of `bytes`, which are found from `begin` on, goes into the target, which is what is wanted
-// from `offset` on. What is missing stays zeros.
-void copy_part(ByteView bytes, uint64_t begin, uint64_t offset, std::span<char> into) {
-  const uint64_t from = std::max(begin, offset);
-  const uint64_t to = std::min(begin + bytes.size(), offset + into.size());
-  if (from < to)
-    std::memcpy(into.data() + (from - offset), bytes.data() + (from - begin), to - from);
-}
+// Fills a buffer with what a file has from `offset` on: with what is found, in order, and with
+// zeros between.
+class Filling {
+ public:
+  Filling(uint64_t offset, std::span<char> into)
+      : into_(into), done_(offset), end_(offset + into.size()) {}
+
+  // What of it is wanted, of bytes that the file has from `begin` on.
+  void take(ByteView bytes, uint64_t begin) {
+    const uint64_t from = std::max(begin, done_);
+    const uint64_t to = std::min(begin + bytes.size(), end_);
+    if (from >= to) return;
+    zero_up_to(from);
+    std::memcpy(next(), bytes.data() + (from - begin), to - from);
+    done_ = to;
+  }
+  void zero_rest() { zero_up_to(end_); }
+
+ private:
+  char* next() const { return into_.data() + into_.size() - (end_ - done_); }
+  void zero_up_to(uint64_t offset) {
+    std::memset(next(), 0, offset - done_);
+    done_ = offset;
+  }
+
+  const std::span<char> into_;
+  uint64_t done_;
+  const uint64_t end_;
+};
 
 }  // namespace
 
@@ -141,14 +162,10 @@ Result<size_t> FileSystem::read_piece(InodeId inode, uint64_t offset, std::span<
   Looker looker(*tenant_, inode, block_of(offset), blocks_up_to(offset + into.size()));
   std::optional<uint64_t> version;
   std::vector<BlockId> ids;
-  std::vector<Value> values;
   for (;;) {
     TRY_ASSIGN(const Look look, looker.look());
     if (offset >= look.inode.size) return size_t{0};
     const size_t size = std::min<uint64_t>(into.size(), look.inode.size - offset);
-    const std::span<char> target = into.first(size);
-    std::memset(target.data(), 0, target.size());
-    copy_part(look.content, 0, offset, target);
     ids.clear();
     std::vector<uint64_t> blocks;
     for (const FileExtent& extent : look.extents) {
@@ -158,17 +175,21 @@ Result<size_t> FileSystem::read_piece(InodeId inode, uint64_t offset, std::span<
         ids.push_back({keyspace(), extent.data, extent.first + i});
       }
     }
-    values.resize(ids.size());
-    TRY(tenant_->map().engine.blocks().read(ids, values));
-    const auto missing = std::find_if(values.begin(), values.end(),
-                                      [](const Value& value) { return !value.found(); });
-    if (missing == values.end()) {
-      for (size_t i = 0; i < ids.size(); i++)
-        copy_part(values[i].bytes(), blocks[i] * block_bytes_max, offset, target);
+    Filling filling(offset, into.first(size));
+    filling.take(look.content, 0);
+    std::optional<uint64_t> missing;
+    const auto take = [&](size_t i, const Value& value) {
+      if (value.found())
+        filling.take(value.bytes(), blocks[i] * block_bytes_max);
+      else
+        missing = blocks[i];
+    };
+    TRY(tenant_->map().engine.blocks().read_each(ids, take));
+    if (!missing) {
+      filling.zero_rest();
       return size;
     }
-    if (version == look.inode.version)
-      return missing_block(inode, blocks[static_cast<size_t>(missing - values.begin())]);
+    if (version == look.inode.version) return missing_block(inode, *missing);
     version = look.inode.version;
   }
 }

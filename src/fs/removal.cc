@@ -1,35 +1,41 @@
 // Unlinking, and removing whole trees.
 #include <utility>
 
+#include "fs/content.h"
 #include "fs/names.h"
 #include "fs/sessions.h"
 
 namespace trellis {
 namespace {
 
-// The first further name of an inode; absent: there is none.
+// The first further name of an inode, in that directory or one behind it; absent: there is none.
 template <class Map>
 Result<std::optional<std::pair<InodeId, Bytes>>> first_link(Map& map, KeyspaceId keyspace,
-                                                            InodeId inode) {
-  Bytes prefix = encode(FsInodeKey{keyspace, inode});
-  prefix += 'P';
+                                                            InodeId inode,
+                                                            InodeId from = InodeId{0}) {
+  const Bytes begin = encode(FsLinkKey{keyspace, inode, from, {}});
+  const Bytes end = prefix_end(ByteView(begin).substr(0, begin.size() - 8));
   std::optional<std::pair<InodeId, Bytes>> first;
   Status decoded;
-  TRY(map.scan({.begin = prefix, .end = prefix_end(prefix), .entries_max = 1},
-               [&](ByteView key, ByteView) {
-                 if (const auto link = decode<FsLinkKey>(key))
-                   first.emplace(link->parent, Bytes(link->name));
-                 else
-                   decoded = fs_error::corrupt("a link of inode " + std::to_string(inode.value));
-                 return Visit::stop;
-               }));
+  TRY(map.scan({.begin = begin, .end = end, .entries_max = 1}, [&](ByteView key, ByteView) {
+    if (const auto link = decode<FsLinkKey>(key))
+      first.emplace(link->parent, Bytes(link->name));
+    else
+      decoded = fs_error::corrupt("a link of inode " + std::to_string(inode.value));
+    return Visit::stop;
+  }));
   TRY(decoded);
   return first;
 }
 
 // Whether nothing but its record is stored of it.
-bool is_one_record(const FsInode& file) {
-  return (file.flags & (fs_attributes | fs_shares)) == 0 && file.blocks == 0 && file.next == 0;
+Result<bool> is_one_record(FsChange& change, InodeId inode, const FsInode& file) {
+  if ((file.flags & (fs_attributes | fs_shares)) != 0 || file.blocks != 0 || file.next != 0)
+    return false;
+  if (file.type != FileType::regular || !change.may_have_leftovers(inode)) return true;
+  TRY_ASSIGN(const bool has_leftovers,
+             has_blocks(change.engine().blocks(), change.keyspace(), file.data, 0));
+  return !has_leftovers;
 }
 
 }  // namespace
@@ -53,7 +59,13 @@ Status plan_name_removal(FsPlan& plan, const OpenFiles& open_files, InodeId dire
   TRY(plan.engine().get(encode(FsLinkKey{plan.keyspace(), inode, directory, name}), further));
   if (further.found()) return {};
   TRY_ASSIGN(const auto next, first_link(plan.engine(), plan.keyspace(), inode));
-  return next ? plan.charge(next->first) : plan_outdated();
+  if (!next) return plan_outdated();
+  TRY(plan.charge(next->first));
+  if (next->first != directory) return {};
+  // All names in the directory may go at once.
+  TRY_ASSIGN(const auto elsewhere,
+             first_link(plan.engine(), plan.keyspace(), inode, InodeId{directory.value + 1}));
+  return elsewhere ? plan.charge(elsewhere->first) : Status();
 }
 
 namespace {
@@ -93,19 +105,26 @@ Status remove_name(FsChange& change, const OpenFiles& open_files, InodeId direct
   file->links = 0;
   file->home = InodeId{0};  // what is written to it from now on is counted nowhere
   TRY_ASSIGN(const bool is_held, keep_for_holders(change, open_files, inode));
-  if (!is_held) leave_inode(change, inode, *file);
+  return is_held ? Status() : leave_inode(change, inode, *file);
+}
+
+Status leave_inode(FsChange& change, InodeId inode, const FsInode& stored) {
+  // Where others may hold it (a shared engine, sessions from before a crash), the collector looks
+  // for that.
+  if (change.knows_holders()) {
+    TRY_ASSIGN(const bool is_one, is_one_record(change, inode, stored));
+    if (is_one) {
+      change.remove_inode(inode);
+      return {};
+    }
+  }
+  change.view().leave_garbage(change.now_ms(), fs_note(FsNote::inode, inode.value),
+                              stored.blocks * block_bytes_max);
   return {};
 }
 
-void leave_inode(FsChange& change, InodeId inode, const FsInode& stored) {
-  // Where others may hold it (a shared engine, sessions from before a crash), the collector looks
-  // for that.
-  if (change.knows_holders() && is_one_record(stored)) return change.remove_inode(inode);
-  change.view().leave_garbage(change.now_ms(), fs_note(FsNote::inode, inode.value),
-                              stored.blocks * block_bytes_max);
-}
-
-Status FileSystem::unlink(const Caller& caller, InodeId directory, ByteView name) {
+Status FileSystem::unlink(const Caller& caller, InodeId directory, ByteView name,
+                          const ExpectedFile& expected) {
   TRY(check_file_name(name));
   std::optional<FsEntry> planned;
   const auto plan = [&](FsPlan& plan) -> Status {
@@ -121,6 +140,7 @@ Status FileSystem::unlink(const Caller& caller, InodeId directory, ByteView name
     if (!entry) return fs_error::no_entry(name);
     if (entry->type == FileType::directory) return fs_error::is_a_directory(quote(name));
     if (!planned || planned->inode != entry->inode) return plan_outdated();
+    TRY(check_expected(change, entry, expected));
     TRY(change.remove_entry(directory, name));
     TRY(remove_name(change, open_files_, directory, name, entry->inode));
     return change.count(directory, {.entries = -1, .changed_ns = change.now_ns()});
@@ -165,8 +185,7 @@ Status FileSystem::drop_directory(FsChange& change, InodeId inode, FsInode& dire
   directory.flags |= fs_removed;
   directory.changed_ns = change.now_ns();
   TRY_ASSIGN(const bool is_held, keep_for_holders(change, open_files_, inode));
-  if (!is_held) leave_inode(change, inode, directory);
-  return {};
+  return is_held ? Status() : leave_inode(change, inode, directory);
 }
 
 Status plan_tree_removal(FsPlan& plan, InodeId tree) {
@@ -192,10 +211,11 @@ Status cut_tree_off(FsChange& change, InodeId parent, InodeId tree) {
   return {};
 }
 
-Status FileSystem::remove_tree(const Caller& caller, InodeId directory, ByteView name) {
+Status FileSystem::remove_tree(const Caller& caller, InodeId directory, ByteView name,
+                               const ExpectedFile& expected) {
   TRY(check_file_name(name));
   TRY_ASSIGN(const auto seen, see_entry(tenant_->map().engine, keyspace(), directory, name));
-  if (seen && seen->type != FileType::directory) return unlink(caller, directory, name);
+  if (seen && seen->type != FileType::directory) return unlink(caller, directory, name, expected);
   std::optional<FsEntry> planned;
   const auto plan = [&](FsPlan& plan) -> Status {
     plan.entry(directory, name);
@@ -209,6 +229,7 @@ Status FileSystem::remove_tree(const Caller& caller, InodeId directory, ByteView
     if (!entry) return fs_error::no_entry(name);
     if (entry->type != FileType::directory) return fs_error::not_a_directory(quote(name));
     if (!planned || planned->inode != entry->inode) return plan_outdated();
+    TRY(check_expected(change, entry, expected));
     TRY(change.remove_entry(directory, name));
     TRY(cut_tree_off(change, directory, entry->inode));
     return change.count(directory,

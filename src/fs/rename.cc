@@ -91,7 +91,7 @@ Status FileSystem::plan_replacing(FsPlan& plan, InodeId directory, ByteView name
 }
 
 Status FileSystem::rename(const Caller& caller, InodeId from, ByteView from_name, InodeId to,
-                          ByteView to_name, RenameMode mode) {
+                          ByteView to_name, RenameMode mode, const ExpectedFile& expected) {
   TRY(check_file_name(from_name));
   TRY(check_file_name(to_name));
   const Spot source{from, from_name};
@@ -119,6 +119,7 @@ Status FileSystem::rename(const Caller& caller, InodeId from, ByteView from_name
     TRY_ASSIGN(const auto there, change.entry(to, to_name));
     if (moved != planned_source || there != planned_target) return plan_outdated();
     if (!moved) return fs_error::no_entry(from_name);
+    TRY(check_expected(change, moved, expected));
     if (there && mode == RenameMode::no_replace) return fs_error::exists(to_name);
     if (!there && mode == RenameMode::exchange) return fs_error::no_entry(to_name);
     if (there && there->inode == moved->inode) return {};  // two names of one file stay

@@ -43,6 +43,14 @@ Result<bool> has_entries(Engine& engine, KeyspaceId keyspace, InodeId directory)
   return found;
 }
 
+Result<bool> has_locks(FsChange& change, InodeId inode) {
+  for (unsigned char kind = 0; kind < std::size(FsLockKey::locks); kind++) {
+    TRY_ASSIGN(const auto locks, change.record(encode(FsLockKey{change.keyspace(), inode, kind})));
+    if (locks.old.found()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Status check_session(CountedView& view, KeyspaceId keyspace, SessionId session, uint64_t now_ms) {
@@ -209,12 +217,14 @@ Result<bool> FileSystem::drop_all_held(SessionId session, size_t files_max) {
   return false;
 }
 
-Status FileSystem::drop_held(SessionId session, InodeId inode) {
+Result<std::optional<Garbage>> FileSystem::drop_held(SessionId session, InodeId inode) {
   const Bytes key = held_key(keyspace(), session, inode);
   const Bytes inode_key = encode(FsInodeKey{keyspace(), inode});
   bool had = false;
+  std::optional<Garbage> left;
   const auto run = [&](CountedView& view) -> Status {
     had = false;
+    left.reset();
     if (open_files_.is_open(session, inode)) return {};  // again
     Value held;
     TRY(view.get(key, held));
@@ -234,12 +244,16 @@ Status FileSystem::drop_held(SessionId session, InodeId inode) {
     // With the session in it the note is no other's: several may be left in one millisecond.
     Bytes note = fs_note(FsNote::inode, inode.value);
     append_be64(note, session.value);
-    view.leave_garbage(tenant_->map().clock.unix_ms(), note, file.blocks * block_bytes_max);
+    left = Garbage{.due_ms = tenant_->map().clock.unix_ms(),
+                   .target = std::move(note),
+                   .model = Model::fs,
+                   .bytes = file.blocks * block_bytes_max};
+    view.leave_garbage(left->due_ms, left->target, left->bytes);
     return {};
   };
   TRY(tenant_->collect(Model::fs, Scope::in(keyspace()).exclusive(key).exclusive(inode_key), run));
   if (had) lock_waits_.released();
-  return {};
+  return left;
 }
 
 Result<bool> FileSystem::collect_session(const Garbage& note, SessionId session) {
@@ -322,7 +336,19 @@ Status FileSystem::open_file(const Caller& caller, SessionId session, InodeId in
 Status FileSystem::close_file(const Caller& caller, SessionId session, InodeId inode) {
   const bool is_last = open_files_.close(session, inode);
   TRY(tenant_->admit(caller, Access::read, 0));
-  return is_last ? drop_held(session, inode) : Status();
+  if (is_last) TRY(drop_held(session, inode));
+  return {};
+}
+
+Status FileSystem::discard_unnamed(const Caller& caller, SessionId session, InodeId inode) {
+  const bool is_last = open_files_.close(session, inode);
+  TRY(tenant_->admit(caller, Access::read, 0));
+  if (!is_last) return {};
+  TRY_ASSIGN(const auto left, drop_held(session, inode));
+  for (bool is_gone = !left.has_value(); !is_gone;) {
+    TRY_ASSIGN(is_gone, collect_inode(*left, inode));
+  }
+  return {};
 }
 
 Result<FileAttributes> FileSystem::make_unnamed(const Caller& caller, SessionId session,
@@ -388,7 +414,7 @@ Result<FileAttributes> FileSystem::adopt(const Caller& caller, SessionId session
     TRY_ASSIGN(const auto there, change.entry(directory, name));
     if (there != planned) return plan_outdated();
     if (there && !how.replace) return fs_error::exists(name);
-    TRY(check_expected(change, there, how));
+    TRY(check_expected(change, there, how.expected));
     if (there) {
       TRY(replace_entry(change, directory, name, *there, file->type));
       TRY(change.count(directory, {.entries = -1}));
@@ -398,6 +424,11 @@ Result<FileAttributes> FileSystem::adopt(const Caller& caller, SessionId session
     file->version++;
     file->changed_ns = change.now_ns();
     TRY(change.put_entry(directory, name, {inode, file->type, file->generation}));
+    // Open files with names are known in memory, unless others share the map; locks need it.
+    if (change.latched()) {
+      TRY_ASSIGN(const bool is_locked, has_locks(change, inode));
+      if (!is_locked) change.remove(held);
+    }
     adopted = attributes_of(inode, *file);
     FsFigures counted = figures_of(*file);
     counted.entries = 1;
@@ -409,13 +440,14 @@ Result<FileAttributes> FileSystem::adopt(const Caller& caller, SessionId session
 }
 
 Status FileSystem::check_expected(FsChange& change, const std::optional<FsEntry>& there,
-                                  const Adoption& how) {
-  if (!how.version_expected && !how.inode_expected) return {};
+                                  const ExpectedFile& expected) {
+  if (expected.is_any()) return {};
   if (!there) return fs_error::condition_failed("the file must be there, and is not");
-  if (there->type == FileType::directory) return {};  // refused by what follows
-  TRY_ASSIGN(const FsInode* const old, change.inode(there->inode));
-  if (there->inode != how.inode_expected.value_or(there->inode) ||
-      old->version != how.version_expected.value_or(old->version))
+  if (there->inode != expected.inode.value_or(there->inode))
+    return fs_error::condition_failed("the name stands for another file");
+  if (!expected.version || there->type == FileType::directory) return {};
+  TRY_ASSIGN(const FsInode* const found, change.inode(there->inode));
+  if (found->version != *expected.version)
     return fs_error::condition_failed("the file has changed");
   return {};
 }

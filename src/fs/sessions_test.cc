@@ -261,6 +261,42 @@ TEST_P(SessionsTest, AnUnnamedFileIsCountedWhenItIsAdopted) {
   check();
 }
 
+// Whoever has it open then is known in memory; where others share the map it is stored.
+TEST_P(SessionsTest, AnAdoptedFileIsHeldNoMoreThanOthersThatAreOpen) {
+  const SessionId session = begin();
+  const size_t held_with_name = GetParam() == Way::latched ? 0 : 1;
+  const auto made = fs_->make_unnamed(writer, session, root_inode, {.content = "content"});
+  ASSERT_OK(made);
+  EXPECT_EQ(held_files(), 1u);
+  ASSERT_OK(fs_->adopt(writer, session, made->inode, root_inode, "f", {}));
+  EXPECT_EQ(held_files(), held_with_name);
+  // It is open all the same.
+  ASSERT_OK(fs_->unlink(writer, root_inode, "f"));
+  EXPECT_EQ(held_files(), 1u);
+  collect_all();
+  EXPECT_TRUE(exists(made->inode));
+  ASSERT_OK(fs_->close_file(writer, session, made->inode));
+  collect_all();
+  EXPECT_FALSE(exists(made->inode));
+  // Locks that it has are found when its session ends.
+  const auto locked = fs_->make_unnamed(writer, session, root_inode, {.content = "content"});
+  ASSERT_OK(locked);
+  const FsLock all{.session = session,
+                   .owner = 1,
+                   .first = 0,
+                   .last = UINT64_MAX,
+                   .process = 1,
+                   .type = FileLockType::exclusive};
+  ASSERT_OK(fs_->lock(writer, locked->inode, FileSystem::LockKind::posix, all));
+  ASSERT_OK(fs_->adopt(writer, session, locked->inode, root_inode, "f", {}));
+  ASSERT_OK(fs_->end_session(writer, session));
+  EXPECT_EQ(held_files(), 0u);
+  EXPECT_EQ(entries_in(encode(FsLockKey{id_, locked->inode, 0}),
+                       encode(FsLockKey{id_, InodeId{locked->inode.value + 1}, 0})),
+            0u);
+  check();
+}
+
 TEST_P(SessionsTest, AdoptionKeepsItsConditions) {
   const SessionId session = begin();
   const auto made = fs_->make_unnamed(writer, session, root_inode, {.content = "new"});
@@ -273,15 +309,15 @@ TEST_P(SessionsTest, AdoptionKeepsItsConditions) {
   make_directory(root_inode, "d");
   const uint64_t version = fs_->lookup(reader, root_inode, "there")->version;
   EXPECT_EQ(adopt("there", {.replace = false}), "exists");
-  EXPECT_EQ(adopt("there", {.version_expected = version + 1}), "condition_failed");
-  EXPECT_EQ(adopt("absent", {.version_expected = version}), "condition_failed");
+  EXPECT_EQ(adopt("there", {.expected = {.version = version + 1}}), "condition_failed");
+  EXPECT_EQ(adopt("absent", {.expected = {.version = version}}), "condition_failed");
   EXPECT_EQ(adopt("d", {}), "is_a_directory");
-  EXPECT_EQ(adopt("d", {.version_expected = 1}), "is_a_directory");
+  EXPECT_EQ(adopt("d", {.expected = {.version = 1}}), "is_a_directory");
   EXPECT_EQ(adopt("a/b", {}), "illegal_name");
   EXPECT_EQ(fs_->adopt(writer, begin(), made->inode, root_inode, "x", {}).error().reason, "stale")
       << "another session's";
   check();
-  EXPECT_EQ(adopt("there", {.version_expected = version}), "adopted");
+  EXPECT_EQ(adopt("there", {.expected = {.version = version}}), "adopted");
   EXPECT_EQ(fs_->lookup(reader, root_inode, "there")->inode, made->inode);
   EXPECT_EQ(
       fs_->make_unnamed(writer, session, root_inode, {.type = FileType::directory}).error().reason,

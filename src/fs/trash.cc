@@ -12,6 +12,8 @@ namespace {
 // A year has four digits.
 constexpr uint64_t trash_hours_max = 10'000ull * 365 * 24;
 constexpr size_t trash_hour_digits = 10;
+// What changes while it is looked at is looked at again, so often.
+constexpr unsigned trash_attempts_max = 32;
 
 // Takes a number and the '-' behind it off the front.
 std::optional<uint64_t> take_number(ByteView& text) {
@@ -20,14 +22,6 @@ std::optional<uint64_t> take_number(ByteView& text) {
   if (error != std::errc() || end == text.data() + text.size() || *end != '-') return std::nullopt;
   text.remove_prefix(static_cast<size_t>(end - text.data()) + 1);
   return number;
-}
-
-// | 't' | directory u64 | hour u64 |: with the directory's number, because one of the same hour may
-// have been emptied before.
-Bytes hour_note(InodeId directory, uint64_t hour) {
-  Bytes note = fs_note(FsNote::trash_hour, directory.value);
-  append_be64(note, hour);
-  return note;
 }
 
 uint64_t hour_end_ms(uint64_t hour) { return (hour + 1) * trash_hour_ms; }
@@ -72,6 +66,12 @@ std::optional<uint64_t> parse_trash_hour(ByteView name) {
   const auto days = date.ok() ? sys_days(date).time_since_epoch().count() : -1;
   if (days < 0 || number % 100 > 23) return std::nullopt;
   return static_cast<uint64_t>(days) * 24 + number % 100;
+}
+
+Bytes trash_hour_note(InodeId directory, uint64_t hour) {
+  Bytes note = fs_note(FsNote::trash_hour, directory.value);
+  append_be64(note, hour);
+  return note;
 }
 
 Bytes trash_name(const TrashName& name) {
@@ -136,7 +136,7 @@ Result<InodeId> FileSystem::make_trash_hour(const Caller& caller, uint64_t trash
     made.home = trash_inode;
     change.make_inode(directory, made);
     TRY(change.put_entry(trash_inode, name, {directory, made.type, made.generation}));
-    change.view().leave_garbage(hour_end_ms(hour) + trash_ms, hour_note(directory, hour), 0);
+    change.view().leave_garbage(hour_end_ms(hour) + trash_ms, trash_hour_note(directory, hour), 0);
     return change.count(
         trash_inode, {.inodes = 1, .entries = 1, .directories = 1, .changed_ns = change.now_ns()});
   };
@@ -144,26 +144,31 @@ Result<InodeId> FileSystem::make_trash_hour(const Caller& caller, uint64_t trash
   return directory;
 }
 
-Status FileSystem::move_to_trash(const Caller& caller, InodeId directory, ByteView name) {
+Status FileSystem::move_to_trash(const Caller& caller, InodeId directory, ByteView name,
+                                 const ExpectedFile& expected) {
   TRY(check_file_name(name));
-  constexpr int hours_tried = 3;
-  for (int attempt = 1;; attempt++) {
+  for (unsigned attempt = 1;; attempt++) {
     Engine& engine = tenant_->map().engine;
     TRY_ASSIGN(const FsSuperblock found, superblock());
     TRY_ASSIGN(const auto parent, see_inode(engine, keyspace(), directory));
     const bool is_in_trash =
         directory == trash_inode || (parent && parent->inode.home == trash_inode);
-    if (found.trash_ms == 0 || is_in_trash) return remove_tree(caller, directory, name);
+    if (found.trash_ms == 0 || is_in_trash) return remove_tree(caller, directory, name, expected);
     TRY_ASSIGN(const auto entry, see_entry(engine, keyspace(), directory, name));
     if (!entry) return fs_error::no_entry(name);
     TRY_ASSIGN(const InodeId hour, make_trash_hour(caller, found.trash_ms));
-    const Bytes to_name = trash_name({directory, entry->inode, name});
-    const Status moved = rename(caller, directory, name, hour, to_name, RenameMode::no_replace);
-    if (moved) return {};
+    // The name in the trash is of this file: one that replaced it meanwhile must not get it, nor
+    // be unlinked because this one is there already.
+    const ExpectedFile seen{expected.inode.value_or(entry->inode), expected.version};
+    const Bytes to_name = trash_name({directory, *seen.inode, name});
+    Status moved = rename(caller, directory, name, hour, to_name, RenameMode::no_replace, seen);
     // The same name of the same file was removed before: it is there already.
-    if (moved.error().reason == "exists") return unlink(caller, directory, name);
-    // The hour was emptied at this moment.
-    if (moved.error().reason != "stale" || attempt == hours_tried) return moved;
+    if (!moved && moved.error().reason == "exists") moved = unlink(caller, directory, name, seen);
+    if (moved) return {};
+    // The hour was emptied at this moment, or the name is another file's.
+    const bool again = moved.error().reason == "stale" ||
+                       (moved.error().reason == "condition_failed" && expected.is_any());
+    if (!again || attempt == trash_attempts_max) return moved;
   }
 }
 
@@ -267,7 +272,7 @@ Result<size_t> FileSystem::empty_trash(const Caller& caller, uint64_t before_ms)
 }
 
 Result<bool> FileSystem::collect_trash_hour(const Garbage& note, InodeId directory) {
-  if (note.target.size() != hour_note(directory, 0).size())
+  if (note.target.size() != trash_hour_note(directory, 0).size())
     return fs_error::corrupt("a note of the trash does not make sense: " + to_hex(note.target));
   const uint64_t hour = load_be(note.target.data() + 9, 8);
   const Bytes name = trash_hour_name(hour);

@@ -17,6 +17,10 @@ constexpr uint64_t trash_ms_max = 100ull * 365 * 24 * trash_hour_ms;
 Bytes trash_hour_name(uint64_t hour);
 std::optional<uint64_t> parse_trash_hour(ByteView name);
 
+// | 't' | directory u64 | hour u64 |: with the directory's number, because one of the same hour may
+// have been emptied before.
+Bytes trash_hour_note(InodeId directory, uint64_t hour);
+
 struct TrashName {
   InodeId parent;
   InodeId inode;

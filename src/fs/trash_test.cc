@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "fs/fs_fixture.h"
 
 namespace trellis {
@@ -103,6 +105,55 @@ TEST_P(TrashTest, WhatIsRemovedCanBeRestored) {
   for (const char* wrong : {"", "x", "2023111422", "2023111422/", "2023111422/a/b", "/x"})
     EXPECT_FALSE(fs_->restore(writer, wrong).has_value()) << wrong;
   EXPECT_FALSE(fs_->restore(reader, items[0].item).has_value());
+  check();
+}
+
+// A file that replaces one at the moment at which that is removed is another file: though the old
+// one is in the trash by that name already, it must not go for good.
+TEST_P(TrashTest, WhatReplacesAFileMeanwhileIsNotLost) {
+  const InodeId file = make_file(root_inode, "other name");
+  constexpr unsigned rounds = 300;
+  std::set<InodeId> made;
+  for (unsigned round = 0; round < rounds; round++) {
+    ASSERT_OK(fs_->link(writer, file, root_inode, "f"));
+    const std::string name = fmt::format("new {}", round);
+    made.insert(make_file(root_inode, name));
+    std::thread replacing(
+        [&] { EXPECT_OK(fs_->rename(writer, root_inode, name, root_inode, "f")); });
+    EXPECT_OK(fs_->move_to_trash(writer, root_inode, "f"));
+    replacing.join();
+    if (fs_->lookup(reader, root_inode, "f"))
+      ASSERT_OK(fs_->move_to_trash(writer, root_inode, "f"));
+  }
+  for (const Item& item : trash(100)) made.erase(item.inode);
+  EXPECT_TRUE(made.empty()) << made.size() << " files were lost";
+  check();
+}
+
+TEST_P(TrashTest, OnlyWhatIsExpectedIsRemovedOrMoved) {
+  const InodeId file = make_file(root_inode, "f", "content");
+  const uint64_t version = stat(file).version;
+  const auto reason = [](const Status& status) {
+    return status ? std::string_view("done") : status.error().reason;
+  };
+  for (const ExpectedFile& other :
+       {ExpectedFile{.inode = InodeId{file.value + 1}}, ExpectedFile{.version = version + 1},
+        ExpectedFile{.inode = file, .version = version + 1}}) {
+    EXPECT_EQ(reason(fs_->unlink(writer, root_inode, "f", other)), "condition_failed");
+    EXPECT_EQ(reason(fs_->remove_tree(writer, root_inode, "f", other)), "condition_failed");
+    EXPECT_EQ(reason(fs_->move_to_trash(writer, root_inode, "f", other)), "condition_failed");
+    EXPECT_EQ(
+        reason(fs_->rename(writer, root_inode, "f", root_inode, "g", RenameMode::replace, other)),
+        "condition_failed");
+  }
+  EXPECT_EQ(fs_->append(writer, file, "x", version + 1).error().reason, "condition_failed");
+  const InodeId tree = make_directory(root_inode, "d");
+  EXPECT_EQ(reason(fs_->remove_tree(writer, root_inode, "d", {.inode = file})), "condition_failed");
+  EXPECT_EQ(names(root_inode), (std::vector<std::string>{"d", "f"}));
+  EXPECT_OK(fs_->append(writer, file, "x", version));
+  EXPECT_OK(fs_->move_to_trash(writer, root_inode, "f", {.inode = file, .version = version + 1}));
+  EXPECT_OK(fs_->remove_tree(writer, root_inode, "d", {.inode = tree}));
+  EXPECT_TRUE(names(root_inode).empty());
   check();
 }
 

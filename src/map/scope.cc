@@ -68,6 +68,10 @@ const Scope::Lock* Scope::find(size_t hash, ByteView wanted) const {
 
 Scope& Scope::add(ByteView key, Mode mode) {
   ASSERT(!is_tenant_key(key) || (keyspace_ && in_keyspace(key, *keyspace_)));
+  if (locks_.size() == 1) {  // who names a second one names more
+    locks_.reserve(8);
+    granules_.reserve(256);
+  }
   const size_t begin = granules_.size();
   const bool has_granule = append_granule(granules_, key).has_value();
   ASSERT(has_granule);

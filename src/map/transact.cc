@@ -383,7 +383,7 @@ void View::add(ByteView key, int64_t delta) {
   if (known != adds_.end())
     known->second = add_wrapping(known->second, delta);
   else if (has_room(key.size() + sizeof delta))
-    adds_.emplace(key, delta);
+    adds_.emplace(keep(key), delta);
 }
 
 void View::begins(ByteView collection) {
@@ -417,6 +417,7 @@ bool View::is_ahead(ByteView key) const {
 
 void View::split_off(View& ahead) {
   std::vector<std::pair<Bytes, std::optional<Bytes>>> staying;
+  std::vector<std::pair<Bytes, int64_t>> staying_adds;
   for (const auto& [key, buffered] : points_) {
     if (!is_ahead(key))
       staying.emplace_back(key, buffered.value);
@@ -425,19 +426,19 @@ void View::split_off(View& ahead) {
     else
       ahead.remove(key);
   }
+  for (const auto& [key, delta] : adds_) {
+    if (is_ahead(key))
+      ahead.add(key, delta);
+    else
+      staying_adds.emplace_back(key, delta);
+  }
   points_.clear();
+  adds_.clear();
   memory_.release();
   buffered_bytes_ = 0;
   for (const auto& [begin, end] : ranges_) buffered_bytes_ += begin.size() + end.size();
-  for (auto add = adds_.begin(); add != adds_.end();) {
-    const bool goes = is_ahead(add->first);
-    if (goes)
-      ahead.add(add->first, add->second);
-    else
-      buffered_bytes_ += add->first.size() + sizeof(int64_t);
-    add = goes ? adds_.erase(add) : std::next(add);
-  }
   for (const auto& [key, value] : staying) value ? put(key, *value) : remove(key);
+  for (const auto& [key, delta] : staying_adds) add(key, delta);
 }
 
 Status View::commit_ahead(std::span<const ByteView> prefixes) {

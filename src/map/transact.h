@@ -127,12 +127,12 @@ class View {
   const Way way_;
   const bool check_scope_;
   const Durability durability_;
-  // Keys, values and nodes of points_: most transactions need no more than this.
+  // Keys, values and nodes of points_ and adds_: most transactions need no more than this.
   std::array<std::byte, 16 * 1024> first_memory_;
   std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
   Points points_{&memory_};
   Ranges ranges_;
-  std::map<Bytes, int64_t, std::less<>> adds_;
+  std::pmr::map<ByteView, int64_t> adds_{&memory_};
   size_t buffered_bytes_ = 0;
   std::vector<Expectation> expectations_;
   std::set<Bytes, std::less<>> expected_keys_;

@@ -672,7 +672,9 @@ void HttpConnection::tick(size_t unsent_bytes) {
     if (is_ours || window_bytes_ >= options.body_bytes_min) {
       window_start_us_ = now_us_;
       window_bytes_ = 0;
-    } else if (is_older(window_start_us_, options.body_ms)) {
+    } else if (is_older(window_start_us_, exchange_->route->body == Route::Body::streamed
+                                              ? options.streamed_body_ms
+                                              : options.body_ms)) {
       fail({408, "the body took too long"});
     }
   } else if (is_stream_waiting_ && now_us_ >= wake_at_us_) {

@@ -742,6 +742,31 @@ TEST_F(HttpConnectionTest, ASlowBodyIsRefusedASteadyOneIsNot) {
   EXPECT_EQ(status_of(steady.output()), "200");
 }
 
+TEST_F(HttpConnectionTest, AStreamedBodyMayPauseForLonger) {
+  options_.body_ms = 1000;
+  options_.streamed_body_ms = 60'000;
+  options_.body_bytes_min = 100;
+  ManualConnection connection(context());
+  connection.feed("PUT /sink HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n");
+  for (int i = 0; i < 10; ++i) {
+    connection.feed(Bytes(100, 'x'));
+    clock_.advance_ms(59'000);
+    connection.tick();
+  }
+  EXPECT_EQ(connection.output(), "");
+  EXPECT_FALSE(connection.is_closed());
+
+  for (int i = 0; i < 13; ++i) {  // a drip is no progress
+    connection.feed("x");
+    clock_.advance_ms(5'000);
+    connection.tick();
+  }
+  EXPECT_EQ(status_of(connection.output()), "408");
+  EXPECT_TRUE(connection.is_closed());
+  EXPECT_FALSE(sink_.has_finished);
+  EXPECT_TRUE(sink_.is_destroyed);
+}
+
 TEST_F(HttpConnectionTest, AResponseThatNobodyTakesIsBrokenOff) {
   ManualConnection connection(context());
   connection.takes_output = false;

@@ -46,10 +46,13 @@ struct HttpServerOptions {
   uint32_t header_ms = 10'000;
   // How long a connection may stay without a request.
   uint32_t idle_ms = 75'000;
-  // Within each such span body_bytes_min of a body must arrive while the server reads ...
+  // Within each such span body_bytes_min of a body must arrive while the server reads. What is
+  // streamed comes from programs that may pause, and waits with a connection and a sink, but with
+  // no worker: it has more time. And ...
   uint32_t body_ms = 10'000;
+  uint32_t streamed_body_ms = 300'000;
   size_t body_bytes_min = 4 * 1024;
-  // ... and some of a response be taken while there is one to send.
+  // ... some of a response must be taken while there is one to send.
   uint32_t write_ms = 30'000;
   // How long stop() waits for requests in flight.
   uint32_t stop_ms = 10'000;

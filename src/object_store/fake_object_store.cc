@@ -45,7 +45,7 @@ size_t payload_bytes(const WriteOperation& operation) {
                    [&](const AttributeIs& is) { add(is.name, is.given); },
                    [&](const OmapIs& is) { add(is.key, is.given); }, [&](const VersionIs&) {}},
         guard);
-  for (const Change& change : operation.changes)
+  for (const ObjectChange& change : operation.changes)
     std::visit(
         Overloaded{[&](const SetAttribute& set) { add(set.name, set.value); },
                    [&](const OmapSet& set) { add(set.key, set.value); },
@@ -92,7 +92,7 @@ int FakeObjectStore::check_all(const std::vector<Guard>& guards, const Object* o
   return 0;
 }
 
-int FakeObjectStore::apply(const Change& change, std::optional<Object>& object) {
+int FakeObjectStore::apply(const ObjectChange& change, std::optional<Object>& object) {
   // What sets something makes the object, what removes something does not.
   const auto made = [&]() -> Object& {
     if (!object) object.emplace();
@@ -151,7 +151,7 @@ int FakeObjectStore::write(FaultPoint /*point*/, ByteView object, const WriteOpe
   std::optional<Object> after;
   if (before != nullptr && !operation.create_exclusively) after = std::move(found->second);
   if (before != nullptr && operation.create_exclusively) return -EEXIST;
-  for (const Change& change : operation.changes)
+  for (const ObjectChange& change : operation.changes)
     if (const int failed = apply(change, after); failed < 0) {
       ASSERT(before == nullptr);
       return failed;

@@ -44,7 +44,7 @@ class FakeObjectStore final : public ObjectStore {
 
   static int check(const Guard& guard, const Object& object);
   static int check_all(const std::vector<Guard>& guards, const Object* object);
-  static int apply(const Change& change, std::optional<Object>& object);
+  static int apply(const ObjectChange& change, std::optional<Object>& object);
   OmapPage page(const Object& object, const OmapPageRequest& request) const;
 
   FakeObjectStoreLimits limits_;

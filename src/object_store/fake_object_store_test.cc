@@ -14,7 +14,7 @@ namespace {
 
 class Rados : public testing::Test {
  protected:
-  int write(std::vector<Guard> guards, std::vector<Change> changes, ByteView object = "o") {
+  int write(std::vector<Guard> guards, std::vector<ObjectChange> changes, ByteView object = "o") {
     return store_.write("test", object, {false, std::move(guards), std::move(changes)});
   }
   int create(ByteView object = "o") { return store_.write("test", object, {true, {}, {}}); }
@@ -137,7 +137,7 @@ TEST_F(Rados, AssertedVersionsAndFailedWritesThatUseThemUp) {
 }
 
 TEST_F(Rados, AReadGivesAtMost1024EntriesWhateverIsAsked) {
-  std::vector<Change> changes;
+  std::vector<ObjectChange> changes;
   for (int i = 0; i < 2'500; ++i) changes.emplace_back(OmapSet{"d" + std::to_string(i), "v"});
   changes.emplace_back(OmapSet{"e", "v"});
   write({}, changes);

@@ -90,13 +90,13 @@ struct WriteWhole {
   Bytes bytes;
 };
 struct RemoveObject {};  // REQUIRES: the last change of its operation
-using Change = std::variant<SetAttribute, OmapSet, OmapRemove, OmapRemoveRange, WriteBytes,
-                            WriteWhole, RemoveObject>;
+using ObjectChange = std::variant<SetAttribute, OmapSet, OmapRemove, OmapRemoveRange, WriteBytes,
+                                  WriteWhole, RemoveObject>;
 
 struct WriteOperation {
   bool create_exclusively = false;
-  std::vector<Guard> guards = {};    // REQUIRES: none in an exclusive creation
-  std::vector<Change> changes = {};  // in order
+  std::vector<Guard> guards = {};          // REQUIRES: none in an exclusive creation
+  std::vector<ObjectChange> changes = {};  // in order
 };
 
 // --- reads ---

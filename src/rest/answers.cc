@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "rest/json_body.h"
-#include "rest/json_text.h"
+#include "json/json_body.h"
+#include "json/json_text.h"
+#include "rest/catalog_answers.h"
 #include "rest/rest.h"
 
 namespace trellis {
@@ -118,13 +119,6 @@ std::string pd_text(const Error& error) {
   return fmt::format("[TRELLIS:{}]{}", code_name(error), error.message);
 }
 
-void add_headers(HttpResponse& response, const Error& error) {
-  if (response.status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
-  if (error.retry_after_ms == 0) return;
-  const uint64_t seconds = error.retry_after_ms / 1000 + (error.retry_after_ms % 1000 != 0 ? 1 : 0);
-  response.headers.push_back({"Retry-After", fmt::format_int(seconds).str()});
-}
-
 bool is_retryable(const Error& error) {
   switch (error.code) {
     // With a reason it is the state of a keyspace that is in the way.
@@ -200,26 +194,35 @@ unsigned status_of(const Error& error) {
   return known != std::end(reason_statuses) ? known->status : http_status(error.code);
 }
 
+void add_error_headers(HttpResponse& response, const Error& error) {
+  if (response.status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
+  if (error.retry_after_ms == 0) return;
+  const uint64_t seconds = error.retry_after_ms / 1000 + (error.retry_after_ms % 1000 != 0 ? 1 : 0);
+  response.headers.push_back({"Retry-After", fmt::format_int(seconds).str()});
+}
+
 HttpResponse v1_error(const Error& error, json::object details) {
   if (error.retry_after_ms != 0) details["retry_after_ms"] = error.retry_after_ms;
   HttpResponse response = v1_error_body(status_of(error), code_name(error), error.message,
                                         is_retryable(error), details);
-  add_headers(response, error);
+  add_error_headers(response, error);
   return response;
 }
 
 HttpResponse pd_error(const Error& error) {
   HttpResponse response = pd_error_body(status_of(error), pd_text(error));
-  add_headers(response, error);
+  add_error_headers(response, error);
   return response;
 }
 
 HttpResponse error_response(unsigned status, std::string_view message, std::string_view path) {
   if (is_pd_path(path)) return pd_error_body(status, message);
+  if (is_catalog_path(path)) return catalog_error(status, message);
   return v1_error_body(status, code_of_status(status), message, status == 503, {});
 }
 
 HttpResponse failure_response(const Error& error, std::string_view path) {
+  if (is_catalog_path(path)) return catalog_error(error, error.message);
   return is_pd_path(path) ? pd_error(error) : v1_error(error);
 }
 

@@ -5,9 +5,9 @@
 
 #include "backup/backups.h"
 #include "backup/stream.h"
+#include "json/json_body.h"
 #include "rest/answers.h"
 #include "rest/gate.h"
-#include "rest/json_body.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"
 

@@ -6,8 +6,8 @@
 #include <ctime>
 
 #include "base/utf8.h"
+#include "json/json_text.h"
 #include "rest/file_routes.h"
-#include "rest/json_text.h"
 #include "rest/raw_routes.h"
 
 namespace trellis {

@@ -12,11 +12,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "fs/fs_error.h"
+#include "json/json_body.h"
+#include "json/json_text.h"
 #include "net/ascii.h"
 #include "rest/answers.h"
 #include "rest/entity_tags.h"
-#include "rest/json_body.h"
-#include "rest/json_text.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"
 
@@ -47,11 +48,13 @@ Result<bool> is_known(const HttpRequest& request, const FileMetadata& file) {
   const auto if_match = request.header("If-Match");
   const auto if_none_match = request.header("If-None-Match");
   if (!if_match.empty()) {
-    if (!names_tag(if_match, in_quotes(file.etag()))) return condition_failed("If-Match");
+    if (!names_tag(if_match, in_quotes(file.etag()), TagMatch::strong))
+      return condition_failed("If-Match");
   } else if (const auto since = parse_http_time(request.header("If-Unmodified-Since"))) {
     if (modified_s > *since / second_ns) return condition_failed("If-Unmodified-Since");
   }
-  if (!if_none_match.empty()) return names_tag(if_none_match, in_quotes(file.etag()));
+  if (!if_none_match.empty())
+    return names_tag(if_none_match, in_quotes(file.etag()), TagMatch::weak);
   const auto since = parse_http_time(request.header("If-Modified-Since"));
   return since && modified_s <= *since / second_ns;
 }
@@ -60,6 +63,12 @@ struct ByteRange {
   uint64_t offset = 0;
   uint64_t size = 0;
 };
+
+// Whatever number of digits it has: what is behind every file is as good as any other such place.
+std::optional<uint64_t> parse_position(std::string_view text) {
+  const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  return is_number ? parse_decimal(text).value_or(UINT64_MAX) : std::optional<uint64_t>();
+}
 
 // Absent: all of it, as for a range in a form that is not understood, or several (RFC 9110, 14.2).
 // Reason: range_not_satisfied.
@@ -74,8 +83,8 @@ Result<std::optional<ByteRange>> read_range(const HttpRequest& request, const Fi
   const size_t dash = range.find('-');
   if (dash == std::string_view::npos) return std::optional<ByteRange>();
   const uint64_t size = file.attributes.size;
-  const auto first = parse_decimal(range.substr(0, dash));
-  const auto last = parse_decimal(range.substr(dash + 1));
+  const auto first = parse_position(range.substr(0, dash));
+  const auto last = parse_position(range.substr(dash + 1));
   const bool has_end = dash + 1 < range.size();
   if (dash == 0) {
     if (!last) return std::optional<ByteRange>();
@@ -253,6 +262,15 @@ Result<std::string> read_tag_or_any(std::string_view header, std::string_view va
   return read_tag(header, value);
 }
 
+// A condition that would not be looked at must not be taken for one that holds.
+Status refuse_conditions(const HttpRequest& request,
+                         std::initializer_list<std::string_view> headers) {
+  for (const std::string_view name : headers)
+    if (!request.header(name).empty())
+      return bad_condition(fmt::format("{} is not understood here", name));
+  return {};
+}
+
 Result<WriteOptions> read_write_options(const HttpRequest& request) {
   WriteOptions options;
   for (const HttpHeaderView& header : request.headers) {
@@ -331,8 +349,13 @@ class FileAppend final : public BodySink {
 
   Status write(ByteView piece) override {
     TRY(check_still_valid(context_, authorization_));
-    TRY_ASSIGN(written_, call_.files->append(call_.caller(), path_, piece, options_));
-    options_.conditions = {};
+    auto appended = call_.files->append(call_.caller(), path_, piece, options_);
+    // The condition held when the first piece was written: it cannot be said that nothing was.
+    if (!appended && written_ && appended.error().reason == "condition_failed")
+      return fs_error::changed_meanwhile("the file");
+    TRY(appended);
+    written_ = std::move(*appended);
+    if (!options_.conditions.if_match.empty()) options_.conditions.if_match = written_->etag();
     return {};
   }
 
@@ -379,8 +402,11 @@ Result<std::unique_ptr<BodySink>> open_file_upload(const RestContext& context,
   TRY(check_query(request, {"append"}));
   TRY_ASSIGN(const bool is_append, query_flag(request, "append"));
   const std::string& path = request.captures.back();
-  if (path.empty() || path.ends_with('/'))
-    return std::make_unique<DirectoryUpload>(std::move(call), path);
+  const bool is_directory = path.empty() || path.ends_with('/');
+  TRY(refuse_conditions(request, {"If-Unmodified-Since"}));
+  if (is_directory) TRY(refuse_conditions(request, {"If-Match"}));
+  if (is_append || is_directory) TRY(refuse_conditions(request, {"If-None-Match"}));
+  if (is_directory) return std::make_unique<DirectoryUpload>(std::move(call), path);
   TRY_ASSIGN(WriteOptions options, read_write_options(request));
   std::string authorization(request.header("Authorization"));
   if (is_append)
@@ -396,10 +422,17 @@ Result<HttpResponse> delete_file(const RestContext& context, const HttpRequest& 
   TRY(check_query(request, {"recursive"}));
   TRY_ASSIGN(const bool recursive, query_flag(request, "recursive"));
   const std::string& path = request.captures.back();
+  const std::string_view if_match = request.header("If-Match");
+  TRY(refuse_conditions(request, {"If-None-Match", "If-Unmodified-Since"}));
+  if (recursive || path.ends_with('/')) TRY(refuse_conditions(request, {"If-Match"}));
+  RemoveOptions options;
+  if (!if_match.empty()) {
+    TRY_ASSIGN(options.if_match, read_tag_or_any("If-Match", if_match));
+  }
   if (recursive)
     TRY(call.files->remove_all(call.caller(), path));
   else
-    TRY(call.files->remove(call.caller(), path));
+    TRY(call.files->remove(call.caller(), path, options));
   return empty_answer();
 }
 

@@ -2,7 +2,7 @@
 //
 //   GET   /v1/fs/stat?path=        what is known of a file, or of the link itself
 //   GET   /v1/fs/du?path=          what is below
-//   GET   /v1/fs/figures           of all, the trash apart
+//   GET   /v1/fs/figures           of all, and of that in the trash
 //   POST  /v1/fs/copy, rename      {"from": ..., "to": ..., "if_not_exists": true}
 //   GET, PUT  /v1/fs/quota?path=   {"bytes_max": ..., "inodes_max": ...}
 //   GET, PUT  /v1/fs/trash         what is in it; {"keep_ms": ...}
@@ -17,9 +17,10 @@
 #include "base/job_control.h"
 #include "fs/fs_error.h"
 #include "fs/fsck.h"
+#include "json/json_text.h"
 #include "rest/answers.h"
 #include "rest/file_routes.h"
-#include "rest/json_text.h"
+#include "rest/fsck_lines.h"
 #include "rest/raw_routes.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"
@@ -40,8 +41,11 @@ Result<HttpResponse> get_stat(const RestContext& context, const HttpRequest& req
   TRY(check_query(request, {"path", "follow"}));
   TRY_ASSIGN(const std::string path, required_path(request));
   TRY_ASSIGN(const auto follow, query_text(request, "follow"));
-  TRY_ASSIGN(const FileMetadata found,
-             call.files->stat(call.caller(), path, {.follow = follow.value_or("true") == "true"}));
+  StatOptions options;
+  if (follow) {
+    TRY_ASSIGN(options.follow, query_flag(request, "follow"));
+  }
+  TRY_ASSIGN(const FileMetadata found, call.files->stat(call.caller(), path, options));
   json::object object;
   add_text_or_base64(object, "path", path);
   for (const auto& member : json_of(found)) object[member.key()] = member.value();
@@ -213,6 +217,8 @@ Result<HttpResponse> restore_from_trash(const RestContext& context, const HttpRe
   TRY_ASSIGN(const auto to, read_bytes(members, "to", "to_base64", decoded));
   TRY(members.finish());
   if (!item) return bad_body("it needs item, as the list of the trash has it");
+  if (const size_t slash = item->find('/'); slash == ByteView::npos || slash + 1 == item->size())
+    return fs_error::no_entry(*item);
   std::optional<FileSystem::RestoreTo> place;
   FilePath path;
   if (to) {
@@ -221,6 +227,7 @@ Result<HttpResponse> restore_from_trash(const RestContext& context, const HttpRe
     FilePath above = path;
     above.names.pop_back();
     above.is_directory = true;
+    TRY(call.files->create_dir(call.caller(), above.text()));  // as for all that writes
     TRY_ASSIGN(const InodeId directory, directory_at(call, above.text()));
     place = FileSystem::RestoreTo{directory, path.names.back()};
   }
@@ -237,13 +244,16 @@ Result<HttpResponse> empty_trash(const RestContext& context, const HttpRequest& 
 
 // --- fsck ---
 
-// A thread checks, and this hands on what it says.
+// A thread checks, and this hands on what it says. REQUIRES: begin_fsck, which it ends.
 class FsckStream final : public BodySource {
  public:
   FsckStream(FilesCall call, FsckOptions options) : call_(std::move(call)), options_(options) {}
   ~FsckStream() override {
     control_.cancel();
-    if (thread_.joinable()) thread_.join();
+    if (thread_.joinable())
+      thread_.join();
+    else
+      call_.fs().end_fsck();
   }
 
   void on_start(Waker waker) override {
@@ -256,7 +266,7 @@ class FsckStream final : public BodySource {
     Chunk chunk{.bytes = std::exchange(lines_, {}), .then = Chunk::Then::pause, .wait_ms = 1'000};
     control_.pause(false);
     if (is_done_) chunk.then = Chunk::Then::end;
-    if (chunk.bytes.empty() && !is_done_) append_progress(chunk.bytes);
+    if (chunk.bytes.empty() && !is_done_) chunk.bytes = fsck_progress_line(control_.progress());
     return chunk;
   }
 
@@ -264,51 +274,21 @@ class FsckStream final : public BodySource {
   // Who cannot keep up with findings makes the check wait.
   static constexpr size_t lines_bytes_max = size_t{1} << 20;
 
-  void append_progress(Bytes& out) {
-    const JobControl::Progress progress = control_.progress();
-    append_json(out, json::object{{"phase", progress.phase},
-                                  {"bytes_done", progress.bytes_done},
-                                  {"bytes_total", progress.bytes_total}});
-    out += '\n';
-  }
-
-  void add_line(const json::object& line) {
+  void add_line(ByteView line) {
     {
       const std::lock_guard lock(mutex_);
       if (lines_.size() > lines_bytes_max) control_.pause(true);
-      append_json(lines_, line);
-      lines_ += '\n';
+      lines_ += line;
     }
     waker_.wake();
   }
 
   void run() {
-    const auto found = [&](const FsckFinding& finding) {
-      json::object line{{"kind", to_string(finding.kind)},
-                        {"inode", finding.inode.value},
-                        {"directory", finding.directory.value},
-                        {"what", finding.what},
-                        {"repaired", finding.repaired}};
-      if (!finding.name.empty()) add_text_or_base64(line, "name", finding.name);
-      add_line(line);
-    };
-    const auto report = fsck(call_.fs(), call_.caller(), options_, control_, found);
-    if (report) {
-      json::object kinds;
-      for (size_t i = 0; i < fsck_kinds; i++)
-        if (report->found[i] != 0)
-          kinds[to_string(static_cast<FsckKind>(i))] =
-              json::object{{"found", report->found[i]}, {"repaired", report->repaired[i]}};
-      add_line({{"done", true},
-                {"clean", report->clean()},
-                {"inodes", report->inodes},
-                {"directories", report->directories},
-                {"entries", report->entries},
-                {"blocks", report->blocks},
-                {"findings", std::move(kinds)}});
-    } else {
-      add_line({{"error", to_string(report.error())}});
-    }
+    const auto report =
+        fsck(call_.fs(), call_.caller(), options_, control_,
+             [&](const FsckFinding& finding) { add_line(fsck_finding_line(finding)); });
+    call_.fs().end_fsck();
+    add_line(fsck_end_line(report));
     {
       const std::lock_guard lock(mutex_);
       is_done_ = true;
@@ -343,6 +323,10 @@ Result<HttpResponse> check_files(const RestContext& context, const HttpRequest& 
                    keyspace.name));
   HttpResponse response;
   response.content_type = "application/x-ndjson";
+  // Each is a thread that reads all there is.
+  if (!call.fs().begin_fsck())
+    return Error{Code::conflict, "these files are being checked already: wait until that is done",
+                 "fsck_running"};
   response.stream = std::make_unique<FsckStream>(std::move(call), options);
   return response;
 }

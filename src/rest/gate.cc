@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+#include "json/json_text.h"
 #include "net/ascii.h"
 
 namespace trellis {
@@ -127,6 +129,51 @@ Result<Call> identify(const RestContext& context, const HttpRequest& request,
   return identify_local(context, request, headers);
 }
 
+struct Basic {
+  std::string user;
+  std::string password;
+};
+
+Result<Basic> read_basic(std::string_view encoded) {
+  const auto bytes = base64_decode(encoded);
+  const size_t colon = bytes ? bytes->find(':') : Bytes::npos;
+  if (colon == Bytes::npos || !is_utf8(ByteView(*bytes).substr(0, colon)))
+    return denied("Basic must be the base64 of USER:PASSWORD", "bad_token");
+  return Basic{bytes->substr(0, colon), bytes->substr(colon + 1)};
+}
+
+constexpr std::string_view anonymous = "anonymous";
+constexpr std::string_view token_prefix = "trl_";
+
+struct UserIdentity {
+  Call call;
+  std::string user;
+  std::string authorization;  // of the token that was used
+};
+
+Result<UserIdentity> identify_user(const RestContext& context, const HttpRequest& request,
+                                   GateHeaders headers) {
+  constexpr std::string_view scheme = "Basic ";
+  const std::string_view given = headers.authorization.value_or("");
+  if (!equals_ignoring_case(given.substr(0, scheme.size()), scheme)) {
+    TRY_ASSIGN(Call call, identify(context, request, headers));
+    std::string user(given.empty() || call.caller.name.empty() ? anonymous : call.caller.name);
+    return UserIdentity{std::move(call), std::move(user), std::string(given)};
+  }
+  TRY_ASSIGN(Basic basic, read_basic(given.substr(scheme.size())));
+  if (basic.user.empty()) basic.user = anonymous;
+  if (!basic.password.starts_with(token_prefix)) {
+    headers.authorization.reset();
+    auto call = identify(context, request, headers);
+    if (call) return UserIdentity{std::move(*call), std::move(basic.user), {}};
+    if (call.error().reason != "no_token") return std::move(call).error();
+  }
+  const std::string authorization = "Bearer " + basic.password;
+  headers.authorization = authorization;
+  TRY_ASSIGN(Call call, identify(context, request, headers));
+  return UserIdentity{std::move(call), std::move(basic.user), authorization};
+}
+
 Error wrong_keyspace() {
   return denied("this token is for another keyspace than the one that the request names",
                 "wrong_keyspace");
@@ -144,6 +191,21 @@ Result<bool> is_named(Tenant& tenant, std::string_view name) {
   if (tenant.is_named(name)) return true;
   TRY(tenant.keyspace());
   return tenant.is_named(name);
+}
+
+Result<DataCall> enter_tenant(const RestContext& context, Call call,
+                              std::optional<std::string_view> name) {
+  DataCall data{.caller = std::move(call.caller), .tenant = nullptr};
+  if (!call.keyspace.has_value() && name.has_value()) {
+    TRY_ASSIGN(data.tenant, context.keyspaces.tenant(*name));
+    return data;
+  }
+  TRY_ASSIGN(data.tenant, context.keyspaces.tenant(call.keyspace.value_or(default_keyspace)));
+  if (call.keyspace.has_value() && name.has_value()) {
+    TRY_ASSIGN(const bool is_own, is_named(*data.tenant, *name));
+    if (!is_own) return wrong_keyspace();
+  }
+  return data;
 }
 
 }  // namespace
@@ -188,18 +250,16 @@ Result<DataCall> enter_data(const RestContext& context, const HttpRequest& reque
                             std::optional<std::string_view> named) {
   const GateHeaders headers = read_headers(request);
   TRY_ASSIGN(Call call, identify(context, request, headers));
-  const std::optional<std::string_view> name = named.has_value() ? named : headers.keyspace;
-  DataCall data{.caller = std::move(call.caller), .tenant = nullptr};
-  if (!call.keyspace.has_value() && name.has_value()) {
-    TRY_ASSIGN(data.tenant, context.keyspaces.tenant(*name));
-    return data;
-  }
-  TRY_ASSIGN(data.tenant, context.keyspaces.tenant(call.keyspace.value_or(default_keyspace)));
-  if (call.keyspace.has_value() && name.has_value()) {
-    TRY_ASSIGN(const bool is_own, is_named(*data.tenant, *name));
-    if (!is_own) return wrong_keyspace();
-  }
-  return data;
+  return enter_tenant(context, std::move(call), named.has_value() ? named : headers.keyspace);
+}
+
+Result<UserCall> enter_data_as_user(const RestContext& context, const HttpRequest& request,
+                                    std::optional<std::string_view> named) {
+  const GateHeaders headers = read_headers(request);
+  TRY_ASSIGN(UserIdentity identity, identify_user(context, request, headers));
+  TRY_ASSIGN(DataCall data, enter_tenant(context, std::move(identity.call),
+                                         named.has_value() ? named : headers.keyspace));
+  return UserCall{std::move(data), std::move(identity.user), std::move(identity.authorization)};
 }
 
 Status check_still_valid(const RestContext& context, std::string_view authorization) {

@@ -51,6 +51,16 @@ struct DataCall {
 Result<DataCall> enter_data(const RestContext& context, const HttpRequest& request,
                             std::optional<std::string_view> named);
 
+// The same for clients of the catalog, which may call themselves something: Basic USER:PASSWORD,
+// where the password is a token if one is needed. Whoever says nothing is anonymous.
+struct UserCall {
+  DataCall data;
+  std::string user;
+  std::string authorization;  // for check_still_valid()
+};
+Result<UserCall> enter_data_as_user(const RestContext& context, const HttpRequest& request,
+                                    std::optional<std::string_view> named);
+
 // For streams, which may last longer than the right to them: whether what the header Authorization
 // said when it began ("" if it was not there) is still good.
 Status check_still_valid(const RestContext& context, std::string_view authorization);

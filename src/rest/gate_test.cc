@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "rest/catalog_answers.h"
 #include "support/rest_fixture.h"
 
 namespace trellis {
@@ -126,7 +127,18 @@ constexpr Rule rules[] = {
     {get, "/healthz", Who::everybody},
     {get, "/readyz", Who::everybody},
     {get, "/openapi.json", Who::everybody},
+    {get, "/api/version", Who::everybody},
+    {get, "/api/openapi.json", Who::everybody},
+    {get, "/api/health", Who::everybody},
+    {get, "/api/health/live", Who::everybody},
+    {get, "/api/health/ready", Who::everybody},
+    {get, "/configs", Who::everybody},
 };
+// The catalog's other routes have one rule for all.
+constexpr Rule catalog_read{get, "/api/", Who::read};
+constexpr Rule catalog_read_with_body{post, "/api/", Who::read, "?"};
+constexpr Rule catalog_write{post, "/api/", Who::write, "?"};
+constexpr Rule catalog_write_without_body{del, "/api/", Who::write};
 
 std::string replaced(std::string text, std::string_view what, std::string_view with) {
   if (const size_t at = text.find(what); at != std::string::npos) {
@@ -162,7 +174,15 @@ class GateTest : public RestFixture {
     const auto* rule = std::ranges::find_if(rules, [&](const Rule& known) {
       return known.method == route.method && known.pattern == pattern;
     });
-    return rule == std::end(rules) ? nullptr : rule;
+    if (rule != std::end(rules)) return rule;
+    return is_catalog_path(pattern) ? &catalog_rule(route) : nullptr;
+  }
+
+  static const Rule& catalog_rule(const Route& route) {
+    if (route.method == get) return catalog_read;
+    if (route.pattern.ends_with(":batchGet") || route.pattern.ends_with("/testConnection"))
+      return catalog_read_with_body;
+    return route.body == Route::Body::none ? catalog_write_without_body : catalog_write;
   }
 
   static bool names_keyspace(const Route& route) {
@@ -183,6 +203,14 @@ class GateTest : public RestFixture {
     EXPECT_EQ(answer.header("WWW-Authenticate"), answer.status == 401 ? "Bearer" : "");
     return std::to_string(answer.status) + " " + reason_of(answer);
   }
+  // The catalog says it in Gravitino's words, of which only the status is the same.
+  static std::string catalog_outcome(const Answer& answer) {
+    if (answer.status != 401 && answer.status != 403) return "passed";
+    EXPECT_NE(
+        answer.body.find(answer.status == 401 ? "UnauthorizedException" : "ForbiddenException"),
+        std::string::npos);
+    return std::to_string(answer.status);
+  }
 
   Ask ask_of(const Route& route, const Rule& rule, std::string_view name, KeyspaceId id) const {
     return {.method = route.method,
@@ -198,7 +226,12 @@ TEST_F(GateTest, EveryRouteHasARule) {
   for (const Route& route : router_->routes()) {
     EXPECT_NE(rule_of(route), nullptr) << to_string(route.method) << " " << route.pattern;
   }
-  EXPECT_EQ(router_->routes().size(), std::size(rules) + 27);  // what is also behind /k/{keyspace}
+  const auto others = std::ranges::count_if(router_->routes(), [](const Route& route) {
+    const Rule* rule = rule_of(route);
+    return rule != nullptr && !rule->pattern.ends_with("/api/");
+  });
+  // What is also behind /k/{keyspace}.
+  EXPECT_EQ(static_cast<size_t>(others), std::size(rules) + 33);
 }
 
 TEST_F(GateTest, EveryRouteWithEveryCaller) {
@@ -251,7 +284,11 @@ TEST_F(GateTest, EveryRouteWithEveryCaller) {
         }
       }
       const Answer answer = ask(question);
-      EXPECT_EQ(outcome(answer), expected) << answer.body;
+      if (is_catalog_path(question.target))
+        EXPECT_EQ(catalog_outcome(answer), expected == "passed" ? expected : expected.substr(0, 3))
+            << answer.body;
+      else
+        EXPECT_EQ(outcome(answer), expected) << answer.body;
       EXPECT_LT(answer.status, 502U) << answer.body;
     }
   }
@@ -264,6 +301,7 @@ TEST_F(GateTest, StrangersCannotTellWhatExists) {
     if (!names_keyspace(route)) continue;
     const Rule* rule = rule_of(route);
     ASSERT_NE(rule, nullptr);
+    if (rule->who == Who::everybody) continue;
     Ask there = ask_of(route, *rule, "shop", shop_);
     Ask absent = ask_of(route, *rule, "nobody", KeyspaceId{777});
     there.token = absent.token = token;

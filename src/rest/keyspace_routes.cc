@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "json/json_body.h"
 #include "rest/answers.h"
 #include "rest/gate.h"
-#include "rest/json_body.h"
 #include "rest/keyspace_json.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"

@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "rest/json_text.h"
+#include "json/json_text.h"
 #include "rest/keyspace_json.h"
 
 namespace trellis {

@@ -13,6 +13,7 @@ constexpr std::string_view admin_start = "trl_admin_";
 constexpr size_t keyspace_letters = 10;
 constexpr std::string_view keyspace_path = "/k/";
 constexpr std::string_view raw_path = "/v1/raw/";
+constexpr std::string_view catalog_path = "/api/";
 
 // A token first: it is good for one keyspace only, however that is named beside it.
 std::string_view keyspace_text(const HttpRequest& request) {
@@ -27,7 +28,7 @@ std::string_view keyspace_text(const HttpRequest& request) {
     return path.substr(0, path.find('/'));
   }
   if (const auto name = request.header("X-Trellis-Keyspace"); !name.empty()) return name;
-  return path.starts_with(raw_path) ? "DEFAULT" : "";
+  return path.starts_with(raw_path) || path.starts_with(catalog_path) ? "DEFAULT" : "";
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ TEST(Lane, IsThatOfTheKeyspace) {
   EXPECT_EQ(lane("/v1/raw/keys", "trl_admin_secret", "shop"), shop);
   EXPECT_NE(lane("/k/bank/v1/raw/keys"), shop);
   EXPECT_NE(lane("/v1/raw/keys"), 0U);
+  EXPECT_EQ(lane("/api/metalakes"), lane("/v1/raw/keys"));
+  EXPECT_EQ(lane("/k/shop/api/metalakes"), shop);
 }
 
 TEST(Lane, OfATokenIsOneHoweverItsKeyspaceIsNamed) {

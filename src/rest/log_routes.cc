@@ -3,9 +3,9 @@
 
 #include <iterator>
 
+#include "json/json_text.h"
 #include "rest/answers.h"
 #include "rest/gate.h"
-#include "rest/json_text.h"
 #include "rest/keyspace_json.h"
 #include "rest/keyspace_watch.h"
 #include "rest/request_reading.h"

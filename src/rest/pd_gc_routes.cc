@@ -1,9 +1,9 @@
 // PD's GC of keyspaces: safe points, and the barriers that services hold them with.
 #include <fmt/format.h>
 
+#include "json/json_body.h"
 #include "rest/answers.h"
 #include "rest/gate.h"
-#include "rest/json_body.h"
 #include "rest/keyspace_json.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "json/json_body.h"
+#include "json/json_text.h"
 #include "rest/answers.h"
 #include "rest/gate.h"
-#include "rest/json_body.h"
-#include "rest/json_text.h"
 #include "rest/keyspace_json.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"

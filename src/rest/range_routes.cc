@@ -6,10 +6,10 @@
 #include "codec/address.h"
 #include "codec/meta_keys.h"
 #include "codec/pretty_key.h"
+#include "json/json_body.h"
 #include "range/embedded_ranges.h"
 #include "rest/answers.h"
 #include "rest/gate.h"
-#include "rest/json_body.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"
 

@@ -5,9 +5,9 @@
 #include <iterator>
 
 #include "base/utf8.h"
+#include "json/json_text.h"
 #include "rest/answers.h"
 #include "rest/gate.h"
-#include "rest/json_text.h"
 #include "rest/raw_routes.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"

@@ -51,7 +51,7 @@ Result<HttpResponse> get_key(const RestContext& context, const HttpRequest& requ
   std::string tag = '"' + raw_tag(entry->value()) + '"';
   const std::string_view if_none_match = request.header("If-None-Match");
   HttpResponse response;
-  if (!if_none_match.empty() && names_tag(if_none_match, tag)) {
+  if (!if_none_match.empty() && names_tag(if_none_match, tag, TagMatch::weak)) {
     response.status = 304;
   } else if (request.method == HttpMethod::head) {
     response.stream_bytes = entry->value().size();

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/bytes.h"
+#include "json/json_body.h"
 #include "net/http_types.h"
-#include "rest/json_body.h"
 
 namespace trellis {
 

@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "base/no_wait.h"
+#include "json/json_text.h"
 #include "net/would_wait.h"
-#include "rest/json_text.h"
 #include "support/rest_fixture.h"
 #include "support/test_seed.h"
 
@@ -598,8 +598,8 @@ TEST_F(RawRoutesTest, WritesThatWaitForADiskAreForWorkers) {
     MapHandle map{engine_, transactor_, clock_, durability};
     auto keyspaces = Keyspaces::open(map);
     ASSERT_OK(keyspaces);
-    const RestContext context{**keyspaces, *tokens_, *gc_,   *collector_, raw_, *files_,
-                              *backups_,   metrics_, clock_, *ranges_,    {}};
+    const RestContext context{**keyspaces, *tokens_,  *gc_,     *collector_, raw_,     *files_,
+                              catalog_,    *backups_, metrics_, clock_,      *ranges_, {}};
     const std::vector<Route> routes = make_routes(context);
     for (const Route& route : routes) {
       if (route.pattern.find("{key*}") == std::string_view::npos) continue;

@@ -5,11 +5,11 @@
 
 #include "codec/counter_value.h"
 #include "codec/tenant_keys.h"
+#include "json/json_text.h"
 #include "range/embedded_ranges.h"
 #include "range/key_borders.h"
 #include "rest/answers.h"
 #include "rest/gate.h"
-#include "rest/json_text.h"
 #include "rest/raw_routes.h"
 #include "rest/request_reading.h"
 #include "rest/routes.h"

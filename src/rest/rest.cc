@@ -37,6 +37,8 @@ std::vector<Route> make_routes(const RestContext& context) {
   add_raw_stream_routes(context, routes);
   add_file_routes(context, routes);
   add_fs_routes(context, routes);
+  add_catalog_open_routes(context, routes);
+  add_catalog_routes(context, routes);
   add_range_routes(context, routes);
   add_backup_routes(context, routes);
   add_operator_routes(context, routes);

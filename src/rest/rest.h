@@ -1,5 +1,5 @@
-// What the server can be asked over HTTP: PD's v2 API, /v1 and the operators' paths, as routes for
-// net. docs/http_api.md has every path; openapi.json has them for machines.
+// What the server can be asked over HTTP: PD's v2 API, /v1, Gravitino's API and the operators'
+// paths, as routes for net. docs/http_api.md has every path; openapi.json has them for machines.
 //
 // This module translates and decides nothing: who calls (gate.h), what was asked for (json_body.h),
 // and how tenant's and raw's answers and errors look from outside (answers.h).
@@ -24,6 +24,7 @@
 
 namespace trellis {
 
+class Catalog;
 class EmbeddedRanges;
 class FileSystems;
 
@@ -33,7 +34,9 @@ struct RestOptions {
     required,
   };
   Auth auth = Auth::loopback;
-  std::string admin_token = {};  // empty: nobody is the server's admin by a token
+  std::string admin_token = {};           // empty: nobody is the server's admin by a token
+  std::string catalog_version = "2.0.0";  // of Gravitino, that the catalog says it is
+  bool catalog_authorization = false;     // its users need privileges
 };
 
 // All of it outlives the routes.
@@ -44,6 +47,7 @@ struct RestContext {
   Collector& collector;
   Raw& raw;
   FileSystems& files;
+  Catalog& catalog;
   Backups& backups;
   Registry& metrics;
   Clock& clock;

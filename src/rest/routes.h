@@ -35,6 +35,8 @@ void add_raw_json_routes(const RestContext& context, std::vector<Route>& routes)
 void add_raw_stream_routes(const RestContext& context, std::vector<Route>& routes);
 void add_file_routes(const RestContext& context, std::vector<Route>& routes);
 void add_fs_routes(const RestContext& context, std::vector<Route>& routes);
+void add_catalog_open_routes(const RestContext& context, std::vector<Route>& routes);
+void add_catalog_routes(const RestContext& context, std::vector<Route>& routes);
 void add_range_routes(const RestContext& context, std::vector<Route>& routes);
 void add_backup_routes(const RestContext& context, std::vector<Route>& routes);
 void add_operator_routes(const RestContext& context, std::vector<Route>& routes);

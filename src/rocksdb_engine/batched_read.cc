@@ -39,18 +39,32 @@ BatchedRead& BatchedRead::of_this_thread() {
 
 Status BatchedRead::read(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
                          std::span<Value> values, const rocksdb::Snapshot* snapshot) {
+  ASSERT(keys_.size() == values.size());
   options_.snapshot = snapshot;
-  Status status = read_all(db, family, values);
-  if (keys_.capacity() > batched_keys_kept) *this = BatchedRead();
+  Status status;
+  if (!are_numbered_in_order(keys_) || !walk(db, family, values))
+    status = search_all(db, family, values);
+  give_memory_back();
   return status;
 }
 
-Status BatchedRead::read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
-                             std::span<Value> values) {
+Status BatchedRead::search(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
+                           std::span<Value> values) {
+  options_.snapshot = nullptr;
+  Status status = search_all(db, family, values);
+  give_memory_back();
+  return status;
+}
+
+void BatchedRead::give_memory_back() {
+  if (keys_.capacity() > batched_keys_kept) *this = BatchedRead();
+}
+
+Status BatchedRead::search_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
+                               std::span<Value> values) {
   const size_t count = keys_.size();
   ASSERT(count == values.size());
   if (count == 0) return {};
-  if (are_numbered_in_order(keys_) && walk(db, family, values)) return {};
   if (slices_.size() < count) {
     slices_ = std::vector<rocksdb::PinnableSlice>(count);
     statuses_ = std::vector<rocksdb::Status>(count);

@@ -26,9 +26,13 @@ class BatchedRead {
   // At the snapshot, or now if there is none. REQUIRES: keys().size() == values.size()
   Status read(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values,
               const rocksdb::Snapshot* snapshot = nullptr);
+  // The same, now and without walking: for large values, which a walk copies, and of which it also
+  // reads those that are hidden by newer ones.
+  Status search(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
 
  private:
-  Status read_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
+  Status search_all(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
+  void give_memory_back();
   bool walk(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, std::span<Value> values);
 
   rocksdb::ReadOptions options_;

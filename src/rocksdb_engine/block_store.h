@@ -18,12 +18,17 @@ class RocksdbBlockStore final : public BlockStore {
       : db_(db), family_(family), sampler_(sampler), wal_(wal), room_(room) {}
 
   Status read(std::span<const BlockId> blocks, std::span<Value> values) override;
+  Status read_each(std::span<const BlockId> blocks, BlockVisitor visit) override;
   Status write(std::span<const BlockWrite> writes) override;
   Status remove(KeyspaceId keyspace, DataId data, uint64_t first, uint64_t end) override;
   Result<BlockPage> list(const BlockId& first, const BlockId& end, size_t blocks_max) override;
   Result<bool> remove_all(KeyspaceId keyspace, size_t blocks_max) override;
 
  private:
+  // As they are stored.
+  Status read_stored(std::span<const BlockId> blocks, std::span<Value> values);
+  // How many of the first of them were shown: those of the memtable, and perhaps one more.
+  Result<size_t> read_of_memtable(std::span<const BlockId> blocks, BlockVisitor visit);
   Status write_batch(rocksdb::WriteBatch& batch);
 
   rocksdb::DB& db_;

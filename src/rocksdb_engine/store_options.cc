@@ -99,7 +99,9 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
   store.main.memtable_factory = main_memtables;
   store.main.prefix_extractor = make_collection_prefix();
   store.main.merge_operator = make_counter_operator();
-  store.main.max_successive_merges = 64;  // so that reading a busy counter folds no more than that
+  // So that reading a busy counter folds no more than that. Each add looks how many there are,
+  // which with eight costs a quarter of what it does with 64.
+  store.main.max_successive_merges = 8;
 
   store.blocks = family_options(store.cache, write_buffer_bytes, 16384);
   store.blocks.memtable_factory = std::make_shared<TreeMemTableFactory>();

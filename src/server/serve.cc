@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "catalog/catalog.h"
 #include "codec/local_keys.h"
 #include "codec/store_values.h"
 #include "engine/memory_engine.h"
@@ -157,6 +158,8 @@ Status record_start(Transactor& transactor, const Clock& clock, Durability durab
 
 Result<RestOptions> rest_options(const Settings& settings, std::ostream& out) {
   RestOptions options;
+  options.catalog_authorization = settings.catalog_authorization;
+  options.catalog_version = settings.catalog_version;
   options.auth = settings.auth == AuthChoice::required ? RestOptions::Auth::required
                                                        : RestOptions::Auth::loopback;
   if (!settings.admin_token_file.empty()) {
@@ -169,6 +172,9 @@ Result<RestOptions> rest_options(const Settings& settings, std::ostream& out) {
 
 HttpServerOptions http_options(const Settings& settings, Registry& metrics) {
   HttpServerOptions options;
+  // A listing names two paths of files, where and from where on, each of up to 4,096 bytes, which
+  // may all be written with three.
+  options.header_bytes_max = 40 * 1024;
   const bool tls = !settings.tls_cert.empty();
   options.listeners = {{settings.http.host, settings.http.port, tls}};
   if (tls) options.tls = TlsFiles{settings.tls_cert, settings.tls_key};
@@ -177,6 +183,12 @@ HttpServerOptions http_options(const Settings& settings, Registry& metrics) {
   options.failure_response = failure_response;
   options.lane = lane_of;
   return options;
+}
+
+// An upload that waits for its client renews nothing, and must find its session when it goes on:
+// one is renewed when a third of its time is over, and a body may pause for streamed_body_ms.
+FileSystemOptions files_options() {
+  return {.session_ms = uint64_t{3} * HttpServerOptions().streamed_body_ms};
 }
 
 RedisOptions redis_options(const Settings& settings, const RestOptions& rest) {
@@ -360,8 +372,10 @@ class Service {
     };
     collector_->cut_at(borders);
     collector_->own(Model::raw, raw_);
-    files_.emplace(*keyspaces_);
+    files_.emplace(*keyspaces_, files_options());
     collector_->own(Model::fs, *files_);
+    catalog_.emplace(borders);
+    collector_->own(Model::catalog, *catalog_);
     redis_.emplace(*keyspaces_, *tokens_, redis_options(settings, rest));
     redis_garbage_.emplace(*redis_, borders);
     collector_->own(Model::redis, *redis_garbage_);
@@ -372,8 +386,8 @@ class Service {
     TRY(watch_tenants(metrics_, *keyspaces_, *collector_));
     TRY(watch_backups(metrics_, *backups_));
     TRY(open_ranges(settings));
-    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *backups_,
-                                 metrics_, clock_, *ranges_, rest});
+    context_.emplace(RestContext{*keyspaces_, *tokens_, *gc_, *collector_, raw_, *files_, *catalog_,
+                                 *backups_, metrics_, clock_, *ranges_, rest});
     TRY_ASSIGN(Router router, Router::make(make_routes(*context_)));
     TRY_ASSIGN(http_,
                HttpServer::start(std::move(router), http_options(settings, metrics_), clock_));
@@ -447,6 +461,7 @@ class Service {
   std::optional<Tokens> tokens_;
   std::optional<Gc> gc_;
   std::optional<FileSystems> files_;
+  std::optional<Catalog> catalog_;
   std::optional<RedisServer> redis_;
   std::optional<RedisGarbageOwner> redis_garbage_;
   std::optional<Collector> collector_;

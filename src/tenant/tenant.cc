@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/human_bytes.h"
 #include "base/no_wait.h"
+#include "codec/catalog_ref.h"
 #include "codec/counter_value.h"
 #include "codec/fs_keys.h"
 #include "codec/fs_values.h"
@@ -19,6 +21,13 @@ constexpr uint64_t figures_age_us = 1'000'000;  // on a shared engine
 
 int64_t entry_bytes(ByteView key, const Value& value) {
   return value.found() ? static_cast<int64_t>(key.size() + value.bytes().size()) : 0;
+}
+
+bool is_catalog_entity(ByteView key) {
+  const ByteView record = key.substr(4);
+  if (record.size() < 4 || record[0] != 'c' || record[3] != '_') return false;
+  return std::any_of(std::begin(catalog_types), std::end(catalog_types),
+                     [&](const Word& type) { return record.substr(1, 2) == type.bytes; });
 }
 
 Result<Keyspace> decode_stored(const Value& value, KeyspaceId id) {
@@ -156,6 +165,7 @@ std::optional<Counted> counted(ByteView key, ByteView value) {
     for (size_t i = 0; i < std::size(model_words); i++)
       if (key.substr(4).starts_with(model_words[i].bytes)) entry.model = static_cast<Model>(i);
     if (key.substr(4).starts_with("dm")) entry.figures.keys = 1;  // the record of a Redis key
+    if (is_catalog_entity(key)) entry.figures.keys = 1;
     if (decode<FsInodeKey>(key)) {
       entry.figures.keys = 1;
       if (const auto inode = decode<FsInode>(value))
@@ -404,6 +414,22 @@ Result<Figures> Tenant::figures() {
   return figures_;
 }
 
+namespace {
+
+// Of what is below zero by a miscount, or taken away, nothing is told.
+std::string human_size(int64_t bytes) {
+  return human_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
+}
+
+std::string over_quota(std::string_view quota, std::string_view used, std::string_view needed) {
+  return fmt::format(
+      "over the quota of {}: {} are used and this needs {} more; delete something or ask for a "
+      "larger quota",
+      quota, used, needed);
+}
+
+}  // namespace
+
 Status Tenant::reserve(const Figures& added, Kept kept, uint64_t& epoch) {
   Quota quota;
   if (kept != Kept::nothing && added != Figures()) {
@@ -417,13 +443,12 @@ Status Tenant::reserve(const Figures& added, Kept kept, uint64_t& epoch) {
   const std::lock_guard lock(figures_mutex_);
   const bool bytes = over(figures_.bytes, added.bytes, quota.bytes);
   if (bytes || over(figures_.keys, added.keys, quota.keys))
-    return Error{
-        Code::exhausted,
-        fmt::format("over the quota of {} {}: {} are used and this needs {} more; delete "
-                    "something or ask for a larger quota",
-                    bytes ? quota.bytes : quota.keys, bytes ? "bytes" : "keys",
-                    bytes ? figures_.bytes : figures_.keys, bytes ? added.bytes : added.keys),
-        "quota_exceeded"};
+    return Error{Code::exhausted,
+                 bytes ? over_quota(human_bytes(quota.bytes), human_size(figures_.bytes),
+                                    human_size(added.bytes))
+                       : over_quota(fmt::format("{} keys", quota.keys),
+                                    std::to_string(figures_.keys), std::to_string(added.keys)),
+                 "quota_exceeded"};
   figures_.bytes += added.bytes;
   figures_.keys += added.keys;
   epoch = figures_epoch_;

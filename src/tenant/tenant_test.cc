@@ -75,7 +75,7 @@ TEST_P(TenantTest, QuotasOfBytesAndKeys) {
   const Status over = put(*tenant_, writer, "b", "");
   EXPECT_REASON(over, Code::exhausted, "quota_exceeded");
   EXPECT_EQ(over.error().retry_after_ms, 0u);  // waiting makes no room
-  EXPECT_NE(over.error().message.find("over the quota of 30 bytes: 30 are used and this needs 5"),
+  EXPECT_NE(over.error().message.find("over the quota of 30 B: 30 B are used and this needs 5 B"),
             std::string::npos)
       << over.error().message;
   EXPECT_OK(put(*tenant_, writer, "a", std::string(24, 'x')));  // less is always possible

@@ -3,6 +3,7 @@
 
 #include "backup/backup_jobs_fixture.h"
 #include "fs/file_systems.h"
+#include "fs/files.h"
 #include "fs/fsck.h"
 
 namespace trellis {
@@ -377,6 +378,37 @@ TEST_F(BackupBlocksTest, AFileSystemIsRestoredWholeAndBuriedToTheLastByte) {
   EXPECT_GT((*progress)->bytes_total, 7u * block_bytes_max);
   EXPECT_EQ((*progress)->bytes_done, (*progress)->bytes_total);
   EXPECT_TRUE(blocks_of(*engine_, gone).empty());
+}
+
+// A file that was made since the backup, and one that is made since the restore.
+TEST_F(BackupBlocksTest, WhatIsMadeAfterARestoreIsNotTakenForWhatWasThere) {
+  make("a");
+  const auto fs = FileSystem::open(*keyspaces_->tenant("a"));
+  ASSERT_OK(fs);
+  const auto before = (*fs)->make(admin, root_inode, "before", {.content = "1"});
+  ASSERT_OK(before);
+  const JobStatus backup = create("a");
+  std::set<std::pair<InodeId, uint32_t>> made{{before->inode, before->generation}};
+  std::set<std::string> etags;
+  for (const std::string name : {"a", "restored", "restored-again"}) {
+    clock_.advance_ms(1'000);
+    if (name != "a") {
+      ASSERT_EQ(restore(name, backup.backup).state, JobState::done);
+    }
+    const auto now = FileSystem::open(*keyspaces_->tenant(name));
+    ASSERT_OK(now);
+    for (const char* const file : {"x", "y"}) {
+      const auto added = (*now)->make(admin, root_inode, file, {.content = file});
+      ASSERT_OK(added);
+      EXPECT_TRUE(made.insert({added->inode, added->generation}).second) << name;
+    }
+    EXPECT_EQ((*now)->stat(admin, before->inode)->generation, before->generation);
+    ASSERT_OK((*now)->write(admin, before->inode, 0, name));
+    Files files(*now);
+    const auto found = files.stat(admin, "before");
+    ASSERT_OK(found);
+    EXPECT_TRUE(etags.insert(found->etag()).second) << name;
+  }
 }
 
 // Large enough that whole tables of it go, and what lies beside its neighbours.

@@ -173,6 +173,57 @@ TEST(Address, GranulesAreSharedByWhatIsLockedTogether) {
   EXPECT_NE(granule_of(name(7, "a")), granule_of(name(8, "a")));
 }
 
+TEST(Address, CatalogRecordsAreLockedByWhatTheyBelongTo) {
+  constexpr KeyspaceId ks{1};
+  Uuid ml{};
+  ml[0] = 1;
+  const auto table = [](uint64_t id) { return CatalogRef::of(CatalogType::table, EntityId{id}); };
+  const auto expect_one = [](const Bytes& a, const Bytes& b, const Bytes& other) {
+    EXPECT_EQ(granule_of(a), granule_of(b)) << to_hex(a);
+    EXPECT_NE(granule_of(a), granule_of(other)) << to_hex(a);
+  };
+  // What finds one thing, under whatever names; columns with their table.
+  const auto search = [&](CatalogSearchKind kind, ByteView text, const CatalogRef& ref) {
+    return encode(CatalogSearchKey{ks, ml, kind, text, ref});
+  };
+  expect_one(search(CatalogSearchKind::name, "a", table(7)),
+             search(CatalogSearchKind::name, "b", table(7)),
+             search(CatalogSearchKind::name, "a", table(8)));
+  expect_one(search(CatalogSearchKind::name, "a", table(7)),
+             search(CatalogSearchKind::column, "id", CatalogRef::column(EntityId{7}, EntityId{1})),
+             search(CatalogSearchKind::column, "id", CatalogRef::column(EntityId{8}, EntityId{1})));
+  // What is dropped in one place; one log; the members of one thing.
+  const auto dropped = [&](const CatalogRef& parent, ByteView text) {
+    return encode(CatalogDroppedKey{ks, parent, CatalogType::table, text, 5, table(7)});
+  };
+  const CatalogRef schema = CatalogRef::of(CatalogType::schema, EntityId{3});
+  expect_one(dropped(schema, "a"), dropped(schema, "b"),
+             dropped(CatalogRef::of(CatalogType::schema, EntityId{4}), "a"));
+  expect_one(encode(CatalogLogKey{ks, ml}), encode(CatalogChangeKey{ks, ml, 7}),
+             encode(CatalogLogKey{ks, {}}));
+  expect_one(encode(CatalogPartitionKey{ks, EntityId{7}, "a"}),
+             encode(CatalogPartitionKey{ks, EntityId{7}, "b"}),
+             encode(CatalogPartitionKey{ks, EntityId{8}, "a"}));
+  expect_one(encode(CatalogModelVersionKey{ks, EntityId{7}, 0}),
+             encode(CatalogModelVersionKey{ks, EntityId{7}, 1}),
+             encode(CatalogModelVersionKey{ks, EntityId{8}, 0}));
+  expect_one(encode(CatalogAliasKey{ks, EntityId{7}, "a"}),
+             encode(CatalogAliasKey{ks, EntityId{7}, "b"}),
+             encode(CatalogAliasKey{ks, EntityId{8}, "a"}));
+  expect_one(encode(CatalogStatisticKey{ks, ml, table(7), "", "a"}),
+             encode(CatalogStatisticKey{ks, ml, table(7), "p", "b"}),
+             encode(CatalogStatisticKey{ks, ml, table(8), "", "a"}));
+  expect_one(encode(CatalogRelationKey{ks, ml, CatalogRelation::tag, table(7), table(1)}),
+             encode(CatalogRelationKey{ks, ml, CatalogRelation::tag, table(7), schema}),
+             encode(CatalogRelationKey{ks, ml, CatalogRelation::owner, table(7), table(1)}));
+  expect_one(encode(CatalogInverseKey{ks, ml, CatalogRelation::tag, table(7), table(1)}),
+             encode(CatalogInverseKey{ks, ml, CatalogRelation::tag, table(7), schema}),
+             encode(CatalogInverseKey{ks, ml, CatalogRelation::tag, table(8), table(1)}));
+  expect_one(encode(CatalogGrantKey{ks, EntityId{7}, schema, table(1)}),
+             encode(CatalogGrantKey{ks, EntityId{7}, table(1), schema}),
+             encode(CatalogGrantKey{ks, EntityId{8}, schema, table(1)}));
+}
+
 TEST(Address, MalformedKeysAndAddressesAreErrors) {
   Bytes out;
   for (const char* key :

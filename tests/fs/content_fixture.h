@@ -55,6 +55,31 @@ class ContentFixture : public FsFixture {
     for (size_t i = 0; i < ids.size(); i++)
       EXPECT_FALSE(values[i].found()) << "block " << ids[i].index;
   }
+  // Every second block is mapped, each by an extent, as many single writes would leave it in the
+  // order from the last to the first.
+  void fragment(InodeId file, uint64_t pieces) {
+    std::vector<BlockWrite> writes;
+    const auto run = [&](CountedView& view) -> Status {
+      const Bytes key = encode(FsInodeKey{id_, file});
+      Value stored;
+      TRY(view.get(key, stored));
+      TRY_ASSIGN(FsInode inode, decode_inode(file, stored.bytes()));
+      inode.flags = 0;
+      inode.rest = {};
+      inode.size = 2 * pieces * block;
+      inode.blocks = inode.next = pieces;
+      view.put(key, encode(inode), stored);
+      view.count_outside(static_cast<int64_t>(pieces * block));
+      for (uint64_t i = 0; i < pieces; i++) {
+        view.put(encode(FsExtentKey{id_, file, 2 * i}),
+                 encode(FsExtent{inode.data, pieces - 1 - i, 1}), Value());
+        writes.push_back({{id_, inode.data, i}, {}, "x"});
+      }
+      return {};
+    };
+    ASSERT_OK(tenant_->collect(Model::fs, Scope::all_of(id_), run));
+    ASSERT_OK(memory_.blocks().write(writes));
+  }
   void check_all() {
     check();
     ContentCheck(memory_, id_).run();

@@ -12,6 +12,7 @@
 #include "fs/content_check.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "support/expect_ok.h"
+#include "support/make_keyspace.h"
 #include "support/power_loss_file_system.h"
 
 namespace trellis {
@@ -53,12 +54,7 @@ ContentWorld::ContentWorld(const ContentSetup& setup, uint64_t seed) : setup_(se
     store_ = std::make_shared<MemoryStore>(crashes() ? MemoryStore::Crashable::yes
                                                      : MemoryStore::Crashable::no);
   open();
-  Keyspace keyspace;
-  keyspace.id = this->keyspace();
-  keyspace.name = "test";
-  Commit one;
-  one.writes.put(encode(KeyspaceMetaKey{keyspace.id}), encode_keyspace(keyspace));
-  EXPECT_OK(commit(truth(), one));
+  EXPECT_OK(make_keyspace(truth(), keyspace()));
   open();
 }
 

@@ -31,6 +31,11 @@ Bytes entry_key(Corrupter& corrupter, const Corrupter::Entry& at) {
   return encode(FsEntryKey{corrupter.keyspace(), at.directory, at.name});
 }
 
+Bytes any_xattr(Corrupter& corrupter) {
+  return corrupter.find(scope_prefix(corrupter.keyspace(), 1),
+                        [](ByteView key, ByteView) { return decode<FsXattrKey>(key).has_value(); });
+}
+
 Bytes first_extent(Corrupter& corrupter, InodeId inode) {
   Bytes prefix = encode(FsInodeKey{corrupter.keyspace(), inode});
   prefix += 'E';
@@ -245,6 +250,13 @@ const std::vector<Damage> damages_of_the_whole = {
      }},
     {"inode_note_lost", Kind::note_missing, {}, [](Corrupter& c) { c.lose_note('i'); }},
     {"tree_note_lost", Kind::note_missing, {}, [](Corrupter& c) { c.lose_note('d'); }},
+    {"trash_note_lost", Kind::note_missing, {}, [](Corrupter& c) { c.lose_note('t'); }},
+    {"trash_note_cut",
+     Kind::note_damaged,
+     {},
+     [](Corrupter& c) {
+       c.put(encode(GarbageKey{c.keyspace(), 1, Model::fs, "t12345678"}), encode_garbage_value(0));
+     }},
     {"note_of_no_kind",
      Kind::note_damaged,
      {},
@@ -483,6 +495,25 @@ const std::vector<Damage> damages_of_content = {
      {},
      [](Corrupter& c) {
        c.edit_inode(c.any_file().entry.inode, [](FsInode& inode) { inode.flags |= 1u << 30; });
+     }},
+    {"xattr_cut", Kind::record_damaged, {}, [](Corrupter& c) { c.put(any_xattr(c), ""); }},
+    {"xattr_of_another_format",
+     Kind::record_damaged,
+     {},
+     [](Corrupter& c) { c.put(any_xattr(c), "\x02value"); }},
+    {"xattr_without_a_name",
+     Kind::record_damaged,
+     {},
+     [](Corrupter& c) {
+       c.put(encode(FsXattrKey{c.keyspace(), c.any_file().entry.inode, {}}),
+             encode(FsXattr{"value"}));
+     }},
+    {"xattrs_not_said",
+     Kind::flags_wrong,
+     {},
+     [](Corrupter& c) {
+       c.edit_inode(decode<FsXattrKey>(any_xattr(c))->inode,
+                    [](FsInode& inode) { inode.flags &= ~uint32_t{fs_attributes}; });
      }},
     {"extent_cut",
      Kind::extent_damaged,

@@ -8,6 +8,7 @@
 #include "codec/fs_keys.h"
 #include "codec/system_keys.h"
 #include "fs/fsck.h"
+#include "support/make_keyspace.h"
 #include "tenant/collector.h"
 #include "tenant/keyspaces.h"
 
@@ -53,17 +54,8 @@ Error corrupt(std::string what) { return {Code::corrupt, std::move(what)}; }
 Result<std::unique_ptr<FileLoad>> FileLoad::open(Engine& engine, Clock& clock,
                                                  Durability durability) {
   Value stored;
-  const Bytes key = encode(KeyspaceMetaKey{id});
-  TRY(engine.get(key, stored));
-  if (!stored.found()) {
-    Keyspace made;
-    made.id = id;
-    made.name = "files";
-    Commit one;
-    one.writes.put(key, encode_keyspace(made));
-    one.durability = Durability::always;
-    TRY(commit(engine, one));
-  }
+  TRY(engine.get(encode(KeyspaceMetaKey{id}), stored));
+  if (!stored.found()) TRY(make_keyspace(engine, id, "files"));
   std::unique_ptr<FileLoad> load(new FileLoad(engine, clock, durability));
   TRY_ASSIGN(load->fs_, FileSystem::open(std::make_shared<Tenant>(load->map_, id)));
   for (size_t lane = 0; lane < lanes; lane++) {

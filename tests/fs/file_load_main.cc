@@ -1,44 +1,4 @@
-// A process to be killed: runs a load of files on a store, and says which steps are done.
-//
-//   file_load FOLDER DURABILITY POSITION...     (always, everysec or off; one position per lane)
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <string_view>
-#include <thread>
-
-#include "base/clock.h"
-#include "base/log.h"
 #include "fs/file_load.h"
-#include "rocksdb_engine/rocksdb_engine.h"
+#include "support/load_process.h"
 
-using namespace trellis;
-
-int main(int count, char** words) {
-  if (count != 3 + static_cast<int>(FileLoad::lanes)) return 2;
-  setup_log(LogLevel::error, LogFormat::text);
-  const std::string_view wanted = words[2];
-  const Durability durability = wanted == "always"     ? Durability::always
-                                : wanted == "everysec" ? Durability::everysec
-                                                       : Durability::off;
-  SystemClock clock;
-  auto engine = open_rocksdb_engine({.path = words[1], .clock = clock, .cache_bytes = 8 << 20});
-  if (!engine) return 3;
-  auto load = FileLoad::open(**engine, clock, durability);
-  if (!load) return 4;
-  const std::atomic<bool> enough = false;
-  std::thread([&] { discard((*load)->run_collector(enough)); }).detach();
-  std::vector<std::thread> threads;
-  for (size_t lane = 0; lane < FileLoad::lanes; lane++)
-    threads.emplace_back([&, lane] {
-      const uint64_t from = std::strtoull(words[3 + lane], nullptr, 10);
-      const Status end = (*load)->run_lane(lane, from, [&](uint64_t steps) {
-        const uint64_t told[2] = {lane, steps};
-        if (::write(STDOUT_FILENO, told, sizeof told) != sizeof told) std::_Exit(5);
-      });
-      std::fprintf(stderr, "lane %zu: %s\n", lane, to_string(end.error()).c_str());
-    });
-  for (std::thread& thread : threads) thread.join();
-  return 1;  // a lane ends with an error only
-}
+int main(int count, char** words) { return trellis::run_load<trellis::FileLoad>(count, words); }

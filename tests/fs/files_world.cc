@@ -14,6 +14,7 @@
 #include "fs/fsck.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "support/expect_ok.h"
+#include "support/make_keyspace.h"
 #include "support/power_loss_file_system.h"
 
 namespace trellis {
@@ -92,12 +93,7 @@ std::string name_of(FilesEngine engine) {
 
 FilesWorld::FilesWorld(FilesEngine engine, uint64_t seed)
     : engine_(engine), backend_(open_backend(engine, seed)) {
-  Keyspace keyspace;
-  keyspace.id = files_keyspace;
-  keyspace.name = "files";
-  Commit one;
-  one.writes.put(encode(KeyspaceMetaKey{files_keyspace}), encode_keyspace(keyspace));
-  EXPECT_OK(commit(*backend_->handles()[0], one));
+  EXPECT_OK(make_keyspace(*backend_->handles()[0], files_keyspace, "files"));
   for (Engine* handle : backend_->handles()) {
     Server& server = servers_.emplace_back();
     const Way way = handle->shared() ? Way::expecting : Way::latched;

@@ -70,18 +70,24 @@ class FsFixture : public TenantFixture {
     return found ? *found : FileAttributes();
   }
 
-  // All notes of the file system, as if they were due, until there are none.
+  // All notes of the file system that are due.
+  std::vector<Garbage> due_notes() {
+    std::vector<Garbage> notes;
+    const auto [begin, end] = keyspace_interval(KeyMode::txn, id_);
+    EXPECT_OK(memory_.scan({.begin = begin, .end = end}, [&](ByteView key, ByteView value) {
+      if (const auto note = decode<GarbageKey>(key); note && note->model == Model::fs)
+        if (note->due_ms <= clock_.unix_ms())
+          notes.push_back({note->due_ms, Bytes(note->target), note->model,
+                           decode_garbage_value(value).value_or(0)});
+      return Visit::go_on;
+    }));
+    return notes;
+  }
+
+  // Until there are none.
   void collect_all() {
     for (int round = 0; round < 1'000; round++) {
-      std::vector<Garbage> notes;
-      const auto [begin, end] = keyspace_interval(KeyMode::txn, id_);
-      EXPECT_OK(memory_.scan({.begin = begin, .end = end}, [&](ByteView key, ByteView value) {
-        if (const auto note = decode<GarbageKey>(key); note && note->model == Model::fs)
-          if (note->due_ms <= clock_.unix_ms())
-            notes.push_back({note->due_ms, Bytes(note->target), note->model,
-                             decode_garbage_value(value).value_or(0)});
-        return Visit::go_on;
-      }));
+      const std::vector<Garbage> notes = due_notes();
       if (notes.empty()) return;
       for (const Garbage& note : notes) EXPECT_OK(systems_->collect(*tenant_, {&note, 1}));
     }
@@ -154,20 +160,21 @@ class FsFixture : public TenantFixture {
       EXPECT_EQ(inode.type, entry.type);
       if (entry.type == FileType::directory) {
         EXPECT_EQ(inode.home, directory);
-        const FsFigures below = check_tree(entry.inode, links);
+        FsFigures below = check_tree(entry.inode, links);
         check_figures(entry.inode, below);
+        below.entries = below.directories = 0;
+        add_to(sum, below);
         sum.directories++;
-        sum.inodes += 1 + below.inodes;
-        sum.space += below.space;
-        sum.length += below.length;
+        sum.inodes++;
       } else {
         Value further;
         EXPECT_OK(memory_.get(encode(FsLinkKey{id_, entry.inode, directory, name}), further));
         if (further.found()) continue;  // counted elsewhere
         EXPECT_EQ(inode.home, directory) << quote(name);
-        sum.inodes++;
-        sum.space += static_cast<int64_t>(inode.blocks * block_bytes_max);
-        if (inode.type == FileType::regular) sum.length += static_cast<int64_t>(inode.size);
+        const bool is_regular = inode.type == FileType::regular;
+        add_to(sum, {.space = static_cast<int64_t>(inode.blocks * block_bytes_max),
+                     .length = static_cast<int64_t>(is_regular ? inode.size : 0),
+                     .inodes = 1});
       }
     }
     return sum;

@@ -1,83 +1,13 @@
-// Kills a process with SIGKILL under a load of files, again and again on the same store. The death
-// of the process alone loses nothing that was acknowledged, whatever the durability.
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <iostream>
-
-#include "base/log.h"
-#include "base/random.h"
-#include "durability/temporary_folder.h"
+// Kills a process under a load of files.
 #include "fs/file_load.h"
-#include "rocksdb_engine/rocksdb_engine.h"
-#include "support/expect_ok.h"
-#include "support/test_seed.h"
+#include "support/kill_test.h"
 
 namespace trellis {
 namespace {
 
-// Runs the load until so many steps were told; what was told.
-FileLoad::Positions run_and_kill(const std::string& folder, const char* durability,
-                                 const FileLoad::Positions& from, uint64_t steps) {
-  int ends[2];
-  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  std::array<std::string, FileLoad::lanes> words;
-  for (size_t lane = 0; lane < FileLoad::lanes; lane++) words[lane] = std::to_string(from[lane]);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::dup2(ends[1], STDOUT_FILENO);
-    ::execl(FILE_LOAD_BINARY, "file_load", folder.c_str(), durability, words[0].c_str(),
-            words[1].c_str(), words[2].c_str(), words[3].c_str(), nullptr);
-    ::_exit(127);
-  }
-  ::close(ends[1]);
-  FileLoad::Positions told = from;
-  uint64_t message[2];
-  uint64_t count = 0;
-  // What is in the pipe when it dies was acknowledged.
-  while (::read(ends[0], message, sizeof message) == sizeof message) {
-    told[message[0]] = std::max(told[message[0]], message[1]);
-    if (++count == steps + 1) ::kill(pid, SIGKILL);
-  }
-  ::close(ends[0]);
-  int status = 0;
-  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "exit status " << status;
-  return told;
-}
-
 TEST(FsKill9, NothingAcknowledgedIsMissing) {
-  setup_log(LogLevel::error, LogFormat::text);
-  Random random(test_seed(20261117));
-  const TemporaryFolder folder;
-  const std::string data = (folder.path() / "store").string();
   const uint64_t kills = test_scale() == "long" ? 100 : std::max<uint64_t>(test_rounds(8), 2);
-  SystemClock clock;
-  FileLoad::Positions positions{};
-  uint64_t steps = 0;
-  for (uint64_t i = 0; i < kills && !testing::Test::HasFailure(); i++) {
-    SCOPED_TRACE(i);
-    const char* const durabilities[] = {"always", "everysec", "off"};
-    const FileLoad::Positions told =
-        run_and_kill(data, durabilities[random.below(3)], positions, random.below(600));
-    const auto engine = open_rocksdb_engine({.path = data, .clock = clock, .cache_bytes = 8 << 20});
-    ASSERT_OK(engine);
-    const auto load = FileLoad::open(**engine, clock, Durability::always);
-    ASSERT_OK(load);
-    for (size_t lane = 0; lane < FileLoad::lanes; lane++) {
-      const auto found = (*load)->position(lane, told[lane], told[lane] + 1);
-      ASSERT_OK(found);
-      steps += *found - positions[lane];
-      positions[lane] = *found;
-    }
-    ASSERT_OK((*load)->check());
-  }
-  std::cout << fmt::format("{} kills, {} steps are there\n", kills, steps);
-  EXPECT_GT(steps, 0u);
+  kill_often<FileLoad>(FILE_LOAD_BINARY, 20261117, kills);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 namespace trellis {
 namespace {
 
-constexpr uint64_t block = block_bytes_max;
 constexpr uint64_t copied_at_once = 1 << 20;
 
 uint64_t up_to(uint64_t offset) { return (offset + block - 1) / block; }

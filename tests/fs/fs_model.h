@@ -14,6 +14,8 @@
 
 namespace trellis {
 
+constexpr uint64_t block = block_bytes_max;
+
 struct ModelFile {
   FileType type = FileType::regular;
   uint16_t mode = 0;

@@ -3,17 +3,20 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "fs/fs_world.h"
+#include "fs/lock_model.h"
+#include "fs/trash.h"
 #include "support/test_seed.h"
 
 namespace trellis {
 namespace {
 
-constexpr uint64_t block = block_bytes_max;
 constexpr uint64_t file_bytes_max = 6 * block;
 
 class Clients {
@@ -28,6 +31,7 @@ class Clients {
         collecting_(collecting),
         model_(base == root_inode ? FsModel() : FsModel({base})) {
     begin_sessions();
+    if (base == root_inode) make_trash_hour();
   }
 
   const FsModel& model() const { return model_; }
@@ -72,6 +76,7 @@ class Clients {
   };
 
   void begin_sessions();
+  void make_trash_hour();
   FileSystem& fs() { return world_.fs(clients_[client_].server); }
   const Caller& caller() const { return world_.caller(); }
   std::string any_name() { return std::string(1, static_cast<char>('a' + random_.below(6))); }
@@ -125,6 +130,9 @@ class Clients {
   void open();
   void close();
   void make_unnamed();
+  void move_to_trash();
+  void take_from_trash();
+  void lock();
 
   FsWorld& world_;
   Random random_;
@@ -132,6 +140,10 @@ class Clients {
   std::mutex* const collecting_;
   FsModel model_;
   std::vector<Client> clients_;
+  LockModel locks_;
+  std::set<uint64_t> locks_unknown_;  // of these inodes
+  std::string hour_name_;             // of the trash: time does not go as far as the next
+  uint64_t hour_ = 0;
   size_t client_ = 0;
   bool faults_ = false;
   bool crashing_ = false;
@@ -149,8 +161,26 @@ void Clients::begin_sessions() {
   }
 }
 
+// Not while there are faults, which would leave an hour with nothing in it.
+void Clients::make_trash_hour() {
+  hour_name_ = trash_hour_name(world_.clock().unix_ms() / trash_hour_ms);
+  const NewFile file{.content = "1"};
+  const auto made = fs().make(caller(), root_inode, "z", file);
+  EXPECT_OK(made);
+  EXPECT_OK(fs().move_to_trash(caller(), root_inode, "z"));
+  const auto hour = fs().lookup(caller(), trash_inode, hour_name_);
+  EXPECT_OK(hour);
+  if (!made || !hour) return;
+  hour_ = hour->inode.value;
+  model_.make(trash_inode.value, hour_name_, hour_, {.type = FileType::directory, .mode = 0700});
+  const Bytes name = trash_name({root_inode, made->inode, "z"});
+  model_.make(hour_, name, made->inode.value, file);
+}
+
 void Clients::start_anew() {
   crashing_ = false;
+  locks_.clear();
+  locks_unknown_.clear();
   for (const Client& client : clients_)
     EXPECT_OK(world_.fs(client.server).end_session(caller(), client.session));
   clients_.clear();
@@ -163,7 +193,7 @@ void Clients::start_anew() {
 uint64_t Clients::any(const std::function<bool(const ModelFile&)>& is_wanted) {
   std::vector<uint64_t> found;
   for (const auto& [inode, file] : model_.files())
-    if (inode != trash_inode.value && is_wanted(*file)) found.push_back(inode);
+    if (inode != trash_inode.value && inode != hour_ && is_wanted(*file)) found.push_back(inode);
   return found.empty() ? 0 : found[random_.below(found.size())];
 }
 
@@ -535,7 +565,10 @@ void Clients::close() {
   const uint64_t inode = opened[which];
   opened.erase(opened.begin() + static_cast<ptrdiff_t>(which));
   last_ = fmt::format("close {}", inode);
-  discard(fs().close_file(caller(), clients_[client_].session, InodeId{inode}));
+  const SessionId session = clients_[client_].session;
+  const Status closed = fs().close_file(caller(), session, InodeId{inode});
+  if (std::find(opened.begin(), opened.end(), inode) == opened.end()) locks_.close(inode, session);
+  if (!closed) locks_unknown_.insert(inode);
   model_.opened.erase(model_.opened.find(inode));
   model_.forget_closed();
 }
@@ -562,20 +595,95 @@ void Clients::make_unnamed() {
   settle(done ? Status() : done.error(), can, after, 0, &limited_from);
 }
 
+void Clients::move_to_trash() {
+  if (hour_ == 0) return;
+  const uint64_t directory = any_directory();
+  const std::string name = any_entry(directory);
+  last_ = fmt::format("move {}/{} to the trash", directory, name);
+  FsModel after = model_;
+  const auto& entries = model_.at(directory).entries;
+  const auto entry = entries.find(name);
+  if (entry != entries.end()) {
+    const Bytes to_name = trash_name({InodeId{directory}, InodeId{entry->second}, name});
+    // The same name of the same file may be there already.
+    if (!after.rename(directory, name, hour_, to_name, RenameMode::no_replace))
+      after.unlink(directory, name);
+  }
+  settle(fs().move_to_trash(caller(), InodeId{directory}, name), entry != entries.end(), after, 0,
+         &after);
+}
+
+// Back to where it was, or for good.
+void Clients::take_from_trash() {
+  if (hour_ == 0 || model_.at(hour_).entries.empty()) return;
+  const std::string stored = any_entry(hour_);
+  FsModel after = model_;
+  if (random_.one_in(4)) {
+    last_ = fmt::format("remove {} from the trash", stored);
+    const bool can = after.remove_tree(hour_, stored);
+    settle(fs().move_to_trash(caller(), InodeId{hour_}, stored), can, after, 0, &after);
+    return collect();
+  }
+  last_ = fmt::format("restore {}", stored);
+  const auto parsed = parse_trash_name(stored);
+  const ModelFile* const parent = parsed ? model_.find(parsed->parent.value) : nullptr;
+  const bool can = parent != nullptr && parent->is_directory() &&
+                   model_.is_below(parsed->parent.value, root_inode.value) &&
+                   after.rename(hour_, stored, parsed->parent.value, Bytes(parsed->name),
+                                RenameMode::no_replace);
+  const auto done = fs().restore(caller(), hour_name_ + '/' + stored);
+  settle(done ? Status() : done.error(), can, after);
+}
+
+void Clients::lock() {
+  const Client& client = clients_[client_];
+  if (client.opened.empty()) return;
+  const uint64_t inode = client.opened[random_.below(client.opened.size())];
+  if (locks_unknown_.contains(inode)) return;
+  const auto kind = random_.one_in(3) ? LockModel::Kind::flock : LockModel::Kind::posix;
+  FsLock wanted{.session = client.session,
+                .owner = 1 + random_.below(2),
+                .first = random_.below(LockModel::bytes),
+                .last = 0,
+                .process = 1,
+                .type = random_.one_in(2) ? FileLockType::exclusive : FileLockType::shared};
+  wanted.last = wanted.first + random_.below(LockModel::bytes - wanted.first);
+  const bool is_locked = locks_.is_locked(inode, kind, wanted);
+  const bool unlocks = random_.one_in(3);
+  last_ = fmt::format("{} {}", unlocks ? "unlock" : "lock", inode);
+  const auto tested = fs().test_lock(caller(), InodeId{inode}, kind, wanted);
+  if (tested) {
+    EXPECT_EQ(tested->has_value(), is_locked) << last_;
+  }
+  const Status done = unlocks ? fs().unlock(caller(), InodeId{inode}, kind, wanted)
+                              : fs().lock(caller(), InodeId{inode}, kind, wanted);
+  if (!done && (done.error().code == Code::unavailable || done.error().code == Code::maybe)) {
+    locks_unknown_.insert(inode);
+    return;
+  }
+  const bool can = unlocks || !is_locked;
+  EXPECT_EQ(done.has_value(), can) << last_ << (done ? "" : to_string(done.error()));
+  if (!can && !done) {
+    EXPECT_EQ(done.error().reason, "would_block") << last_;
+  }
+  if (done) locks_.set(inode, kind, wanted, !unlocks);
+}
+
 void Clients::step() {
   client_ = random_.below(clients_.size());
   static constexpr void (Clients::*operations[])() = {
-      &Clients::make,       &Clients::make,      &Clients::make,
-      &Clients::make,       &Clients::link,      &Clients::link,
-      &Clients::unlink,     &Clients::unlink,    &Clients::rename,
-      &Clients::rename,     &Clients::rename,    &Clients::remove_directory,
-      &Clients::write,      &Clients::write,     &Clients::write,
-      &Clients::append,     &Clients::set_size,  &Clients::set_attributes,
-      &Clients::fallocate,  &Clients::fallocate, &Clients::copy,
-      &Clients::copy,       &Clients::read,      &Clients::seek,
-      &Clients::set_xattr,  &Clients::set_quota, &Clients::open,
-      &Clients::close,      &Clients::close,     &Clients::make_unnamed,
-      &Clients::remove_tree};
+      &Clients::make,        &Clients::make,          &Clients::make,
+      &Clients::make,        &Clients::link,          &Clients::link,
+      &Clients::unlink,      &Clients::unlink,        &Clients::rename,
+      &Clients::rename,      &Clients::rename,        &Clients::remove_directory,
+      &Clients::write,       &Clients::write,         &Clients::write,
+      &Clients::append,      &Clients::set_size,      &Clients::set_attributes,
+      &Clients::fallocate,   &Clients::fallocate,     &Clients::copy,
+      &Clients::copy,        &Clients::read,          &Clients::seek,
+      &Clients::set_xattr,   &Clients::set_quota,     &Clients::open,
+      &Clients::close,       &Clients::close,         &Clients::make_unnamed,
+      &Clients::remove_tree, &Clients::move_to_trash, &Clients::take_from_trash,
+      &Clients::open,        &Clients::lock,          &Clients::lock};
   (this->*operations[random_.below(std::size(operations))])();
 }
 

@@ -8,6 +8,7 @@
 #include "fs/change.h"
 #include "fs/fsck.h"
 #include "support/expect_ok.h"
+#include "support/make_keyspace.h"
 #include "tenant/collector.h"
 
 namespace trellis {
@@ -55,12 +56,7 @@ std::vector<WayOfEngine> fs_setups() {
 
 FsWorld::FsWorld(const WayOfEngine& way, uint64_t seed)
     : way_(way), seed_(seed), under_test_(way.kind.open()) {
-  Keyspace made;
-  made.id = id;
-  made.name = "test";
-  Commit one;
-  one.writes.put(encode(KeyspaceMetaKey{id}), encode_keyspace(made));
-  EXPECT_OK(commit(engine(), one));
+  EXPECT_OK(make_keyspace(engine(), id));
   open();
 }
 

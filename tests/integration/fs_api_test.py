@@ -7,7 +7,8 @@ import signal
 import threading
 import unittest
 
-from trellis_http import (V1Test, Wire, encoded, entry_bytes, json_lines, seeded_random)
+from trellis_http import (V1Test, Wire, encoded, entry_bytes, eventually, json_lines,
+                          seeded_random)
 
 MIB = 1 << 20
 
@@ -95,7 +96,9 @@ class Content(FilesTest):
                                    ("199999-", 199_999, 200_000), ("100-", 100, 200_000),
                                    ("-1", 199_999, 200_000), ("-70000", 130_000, 200_000),
                                    ("-900000", 0, 200_000), ("5-900000", 5, 200_000),
-                                   ("0-18446744073709551615", 0, 200_000)):
+                                   ("0-18446744073709551615", 0, 200_000),
+                                   ("0-18446744073709551616", 0, 200_000),
+                                   ("7-" + 40 * "9", 7, 200_000), ("-" + 40 * "9", 0, 200_000)):
             for method in ("GET", "HEAD"):
                 with self.subTest(header=header, method=method):
                     got = self.api.call(method, self.at("f"), None, {"Range": f"bytes={header}"})
@@ -104,12 +107,12 @@ class Content(FilesTest):
                     self.assertEqual(got.headers["Content-Length"], str(end - begin))
                     self.assertEqual(got.headers["Content-Range"],
                                      f"bytes {begin}-{end - 1}/200000")
-        for header in ("200000-", "200000-200001", "-0", "99999999999-"):
+        for header in ("200000-", "200000-200001", "-0", "99999999999-", 30 * "9" + "-"):
             got = self.api.get(self.at("f"), Range=f"bytes={header}")
             self.refused(got, 416, "range_not_satisfied")
             self.assertEqual(got.headers["Content-Range"], "bytes */200000")
         for header in ("bytes=5-3", "bytes=a-b", "lines=1-2", "bytes=0-1,4-5", "bytes=", "bytes=-",
-                       "bytes=1", "bytes=99999999999999999999-"):
+                       "bytes=1", "bytes=0-1x", "bytes=+1-2"):
             got = self.api.get(self.at("f"), Range=header)
             self.assertEqual((got.status, len(got.body)), (200, 200_000), header)
         self.store("empty", b"")
@@ -133,6 +136,8 @@ class Content(FilesTest):
         for headers, status in (
                 ({"If-Match": tag}, 200), ({"If-Match": f"{other}, {tag}"}, 200),
                 ({"If-Match": "*"}, 200), ({"If-Match": other}, 412),
+                # A weak tag promises too little.
+                ({"If-Match": f"W/{tag}"}, 412), ({"If-Match": f"W/{tag}, {tag}"}, 200),
                 ({"If-None-Match": tag}, 304), ({"If-None-Match": f"W/{tag}"}, 304),
                 ({"If-None-Match": "*"}, 304), ({"If-None-Match": other}, 200),
                 ({"If-Modified-Since": modified}, 304), ({"If-Modified-Since": after}, 304),
@@ -161,6 +166,42 @@ class Content(FilesTest):
         self.assertNotEqual(changed, tag)
         self.refused(self.api.put(self.at("f"), b"4", If_Match=tag), 412, "condition_failed")
         self.assertEqual(self.content("f"), b"3")
+
+    def test_conditions_of_removals_and_appends(self):
+        old = self.store("f", b"1").headers["ETag"]
+        append = self.at("f") + "?append=true"
+        tag = self.api.put(append, b"2", If_Match=old).headers["ETag"]
+        for headers in ({"If_Match": old}, {"If_Match": '"x"'}):
+            self.refused(self.api.put(append, b"3", **headers), 412, "condition_failed")
+            self.refused(self.api.delete(self.at("f"), **headers), 412, "condition_failed")
+        self.refused(self.api.delete(self.at("f"), If_Match="bare"), 400, "bad_condition")
+        self.assertEqual(self.content("f"), b"12")
+        # Piece by piece, each to what the one before made.
+        tag = self.api.put(append, bytes(5_000_000), If_Match=tag).headers["ETag"]
+        self.assertEqual(len(self.content("f")), 5_000_002)
+        self.assertEqual(self.api.delete(self.at("f"), If_Match=tag).status, 204)
+        self.refused(self.api.delete(self.at("f"), If_Match="*"), 412, "condition_failed")
+        self.refused(self.api.put(append, b"3", If_Match="*"), 412, "condition_failed")
+        self.assertEqual(self.api.get(self.at("f")).status, 404)
+
+    def test_conditions_that_nobody_looks_at_are_refused(self):
+        tag = self.store("f", b"1").headers["ETag"]
+        self.assertEqual(self.api.put(self.at("d/")).status, 200)
+        time = email.utils.formatdate(usegmt=True)
+        for method, target in (("DELETE", "f"), ("DELETE", "d/"), ("DELETE", "f?recursive=true"),
+                               ("PUT", "f?append=true"), ("PUT", "d/")):
+            of_files = target in ("f", "f?append=true")
+            for headers in (*([] if of_files else [{"If-Match": tag}, {"If-Match": "*"}]),
+                            {"If-None-Match": "*"}, {"If-Unmodified-Since": time}):
+                with self.subTest(method=method, target=target, headers=headers):
+                    path, _, query = target.partition("?")
+                    answer = self.api.call(method, self.at(path) + (query and "?" + query), b"",
+                                           headers)
+                    self.refused(answer, 400, "bad_condition")
+        self.refused(self.api.put(self.at("f"), b"2", If_Unmodified_Since=time), 400,
+                     "bad_condition")
+        self.assertEqual(self.content("f"), b"1")
+        self.assertEqual(self.api.get(self.fs("stat?path=f&follow=maybe")).status, 400)
 
     def test_append(self):
         append = self.at("log") + "?append=true"
@@ -265,6 +306,24 @@ class Names(FilesTest):
         self.assertEqual(self.api.delete(self.at("") + "?recursive=true").status, 204)
         self.is_clean()
 
+    def test_pages_of_the_longest_paths(self):
+        # Each byte of them is three of the request line.
+        directory = b"/".join([b"\xff" * 255] * 15) + b"/"
+        names = [directory + bytes([letter]) * 255 for letter in (0xf0, 0xf1, 0xf2)]
+        for name in names:
+            self.store(name)
+        query = "?limit=1"
+        found = []
+        after = ""
+        while True:
+            page = self.api.get(self.at(directory) + query + after)
+            self.assertEqual(page.status, 200, page)
+            found += [entry_bytes(entry, "path") for entry in page.json["entries"]]
+            if not page.json["entries"]:
+                break
+            after = f"&start_after={encoded(found[-1])}"
+        self.assertEqual([path for path in found if path != directory], names)
+
     def test_copy(self):
         content = seeded_random().randbytes(2 * MIB)
         self.store("f", content, Content_Type="text/plain")
@@ -330,7 +389,9 @@ class Whole(FilesTest):
         answer = self.api.put(quota, {"bytes_max": 4 * 65536, "inodes_max": 3})
         self.assertEqual(answer.status, 204, answer)
         self.store("d/a", bytes(100_000))
-        self.refused(self.api.put(self.at("d/b"), bytes(300_000)), 507, "directory_quota_exceeded")
+        answer = self.api.put(self.at("d/b"), bytes(300_000))
+        self.refused(answer, 507, "directory_quota_exceeded")
+        self.assertIn('quota of 256.0 KiB of the directory "d/"', answer.json["message"])
         self.assertEqual(self.api.get(self.at("d/b")).status, 404)
         append = self.api.put(self.at("d/a") + "?append=true", bytes(300_000))
         self.refused(append, 507, "directory_quota_exceeded")
@@ -343,6 +404,20 @@ class Whole(FilesTest):
         self.assertEqual(self.api.put(quota, {}).status, 204)
         self.store("d/e", bytes(300_000))
         self.refused(self.api.get(self.fs("quota?path=d/a")), 409, "not_a_directory")
+        self.is_clean()
+
+    def test_an_upload_without_room_is_refused_in_the_middle(self):
+        self.api.put(self.at("d/"))
+        quota = self.fs("quota?path=d/")
+        self.assertEqual(self.api.put(quota, {"bytes_max": 10 * MIB}).status, 204)
+        wire = Wire(self.server.address)
+        self.addCleanup(wire.close)
+        # What follows never comes: it is answered because of what there is.
+        wire.send(f"PUT {self.at('d/f')} HTTP/1.1\r\nHost: localhost\r\n"
+                  f"Content-Length: {500 * MIB}\r\n\r\n".encode() + bytes(12 * MIB))
+        self.assertIn(b"directory_quota_exceeded", wire.rest())
+        eventually(lambda: self.show(self.space)["figures"]["bytes"] < MIB,
+                   "what was stored of it is free")
         self.is_clean()
 
     def test_trash(self):
@@ -377,6 +452,20 @@ class Whole(FilesTest):
         quick = json_lines(self.api.post(self.fs("fsck"), {"quick": True}).body)
         self.assertTrue(quick[-1]["clean"])
         self.assertEqual(self.api.post(self.fs("fsck"), {"repare": True}).status, 400)
+
+    def test_one_fsck_at_a_time(self):
+        self.store("f", bytes(100_000_000))
+        wires = [Wire(self.server.address) for _ in range(8)]
+        for wire in wires:
+            self.addCleanup(wire.close)
+            wire.send(f"POST {self.fs('fsck')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
+                      "Connection: close\r\n\r\n".encode())
+        answers = [wire.rest() for wire in wires]
+        running = [answer for answer in answers if answer.startswith(b"HTTP/1.1 409")]
+        self.assertTrue(0 < len(running) < len(wires), answers)
+        for answer in answers:
+            self.assertIn(b"fsck_running" if answer in running else b'"clean":true', answer)
+        self.is_clean()
 
     def test_keyspaces_do_not_see_each_other(self):
         other = self.create()["name"]
@@ -460,11 +549,28 @@ class Streams(FilesTest):
 
     def test_an_upload_that_breaks_off(self):
         with Wire(self.server.address) as wire:
-            wire.send(f"PUT {self.at('half')} HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n"
-                      "\r\n".encode() + bytes(5_000_000))
+            wire.send(f"PUT {self.at('half')} HTTP/1.1\r\nHost: [::1]\r\n"
+                      "Content-Length: 9000000\r\n\r\n".encode() + bytes(5_000_000))
         self.assertEqual(self.api.get(self.at("half")).status, 404)
         self.is_clean()
         self.assertEqual(listed(self.api.get(self.at("") + "?recursive=true")), ["/"])
+
+    def test_sizes_that_no_disk_has(self):
+        def put(size, content=b""):
+            head = f"PUT {self.at('f')} HTTP/1.1\r\nHost: [::1]\r\nContent-Length: {size}\r\n\r\n"
+            with Wire(self.server.address) as wire:
+                wire.send(head.encode() + content)
+                return None if content else wire.answer("PUT")[0]
+        self.assertEqual(put(2**63 - 1), 413)
+        self.assertEqual(put(2**64), 400)
+        put(2**62, bytes(MIB))  # and no more of it comes
+        self.assertEqual(self.api.get(self.at("f")).status, 404)
+        self.store("f", b"12345")
+        answer = self.api.get(self.at("f"), Range=f"bytes=1-{2**63 - 1}")
+        self.assertEqual((answer.status, answer.body), (206, b"2345"))
+        answer = self.api.get(self.at("f"), Range=f"bytes={2**63 - 2}-{2**63 - 1}")
+        self.assertEqual(answer.status, 416)
+        self.is_clean()
 
 
 class Restart(FilesTest):
@@ -494,7 +600,7 @@ class Restart(FilesTest):
             wire = Wire(self.server.address)
             self.addCleanup(wire.close)
             # More than fits between the two: when it is sent, most of it is stored.
-            wire.send(f"PUT {self.at(name)} HTTP/1.1\r\nHost: x\r\nContent-Length: 90000000\r\n"
+            wire.send(f"PUT {self.at(name)} HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 90000000\r\n"
                       "\r\n".encode() + bytes(40 * MIB))
         self.restart(signal.SIGKILL)
         self.assertEqual(self.content("f"), b"before")

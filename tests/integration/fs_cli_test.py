@@ -3,15 +3,17 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import unittest
 
 from client_command import ClientTest, ScriptedServer, http_answer
-from trellis_command import BINARY
+from trellis_command import BINARY, Server, clean_environment
 from trellis_http import seeded_random
 
 MIB = 1 << 20
+EDIT_STORE = os.environ.get("EDIT_STORE", "build/edit_store")
 
 
 class FilesTest(ClientTest):
@@ -100,6 +102,7 @@ class Content(FilesTest):
         self.assertEqual(self.fs("cat", "big").out, "short")
         self.fs("put", "-", "big", "--append", stdin=b"er")
         self.assertEqual(self.fs("cat", "big").out, "shorter")
+        self.wrong("excludes", "put", source, "big", "--append", "--if-absent")
         self.wrong("a tag has no", "put", source, "big", "--if-tag", "a\r\nHost: x")
         self.assertEqual(set(os.listdir(self.folder)), {"source", "copy"})
 
@@ -138,6 +141,20 @@ class Content(FilesTest):
         code, shown = self.on_terminal("fs", "get", "f", self.folder / "copy")
         self.assertEqual(code, 0, shown)
         self.assertRegex(shown, r"\[[#.]{30}\] \d+%")
+
+    def test_a_bar_is_of_all_that_comes(self):
+        self.store("d/a", content=b"")
+        self.store("d/b/c", content=bytes(3 * MIB))
+        for command in (["get", "-r", "d", self.folder], ["get", "d/a", "d/b/c", self.folder],
+                        ["cp", "-r", "d", "e/"]):
+            with self.subTest(command=command):
+                code, shown = self.on_terminal("fs", *command)
+                self.assertEqual(code, 0, shown)
+                # The first line is shown at the first file.
+                self.assertEqual(re.search(r"\] (\d+)%", shown).group(1), "0", shown)
+        code, shown = self.on_terminal("fs", "get", "d/**/*", self.folder)
+        self.assertEqual(code, 0, shown)
+        self.assertNotIn("%", shown)
 
 
 class Trees(FilesTest):
@@ -197,9 +214,12 @@ class Trees(FilesTest):
         (self.source / "link").symlink_to("a")
         (self.source / "away").symlink_to("/etc")
         os.mkfifo(self.source / "pipe")
+        (self.source / "links").mkdir()
+        (self.source / "links" / "only").symlink_to("../a")
         done = self.fs("put", "-r", self.source, "t")
-        self.assertEqual(done.out, "6 files put, 6 B; 3 skipped\n")
-        self.assertEqual(len(done.err.splitlines()), 3)
+        self.assertEqual(done.out, "6 files put, 6 B; 4 skipped\n")
+        self.assertEqual(len(done.err.splitlines()), 4)
+        self.assertIn("links/", self.names("t/"))
         self.assertIn("tree/link: skipped, it is a symbolic link", done.err)
         self.assertIn("tree/pipe: skipped, it is neither a file nor a folder", done.err)
         self.assertEqual(self.fs("put", self.source / "link", "followed").out, "1 file put, 1 B\n")
@@ -211,8 +231,15 @@ class Trees(FilesTest):
         self.assertRegex(done.out, r"^5 files put, \d B\n$")
         self.assertIn("tree/a: ", done.err)
         self.assertIn("2 files could not be put", done.err)
-        self.assertIn("none: No such file", done.err)
+        self.assertIn(f"trellis: {self.source}/none: No such file", done.err)
         self.refused("No such file", "put", self.folder / "none", "x")
+        done = self.run_trellis("fs", "get", "none", "t/tree/[x]", "no*", "t/tree/d/b", self.folder)
+        self.assertEqual((done.code, done.out), (1, "1 file got, 2 B\n"))
+        self.assertIn("none: there is no none", done.err)
+        self.assertIn("3 files could not be got", done.err)
+        self.assertEqual((self.folder / "b").read_bytes(), b"22")
+        done = self.run_trellis("fs", "get", "none", "t/tree/d/b", "-")
+        self.assertEqual((done.code, done.out), (1, "22"))
 
     def test_several_sources(self):
         self.fs("put", self.source / "a", self.source / "d/b", "new/")
@@ -240,6 +267,21 @@ class Trees(FilesTest):
                 self.assertFalse(outside.exists())
                 self.assertEqual(self.tree(self.folder / "in"), {})
 
+    def test_a_listing_of_another_directory_is_refused(self):
+        stat = http_answer(200, json.dumps({"type": "directory", "path": "long/name"}))
+        listing = http_answer(200, json.dumps({"entries": [{"path": "x", "type": "file"}]}))
+        for answers, arguments in (((stat, listing), ("ls", "long/name")),
+                                   ((listing,), ("ls", "long/name/*")),
+                                   ((listing,), ("ls", "long/name/**")),
+                                   ((stat, listing), ("get", "-r", "long/name", self.folder)),
+                                   ((http_answer(404, '{"code":"no_entry"}'), stat,
+                                     http_answer(200, "{}"), listing),
+                                    ("cp", "-r", "long/name", "to"))):
+            with self.subTest(arguments=arguments), ScriptedServer(*answers) as server:
+                done = self.run_trellis("fs", *arguments, "--server", server.url)
+                self.assertEqual(done.code, 1, done)
+                self.assertIn("another directory", done.err)
+
     def test_a_link_in_the_way_is_replaced(self):
         self.store("f", content=b"new")
         victim = self.folder / "victim"
@@ -264,6 +306,8 @@ class Names(FilesTest):
                                               "c.bin"])
         self.assertEqual(self.names("logs/"), self.names("logs"))
         self.assertEqual(self.names("top.txt"), ["top.txt"])
+        self.assertEqual(self.names("logs/2025", "logs/2026"),
+                         ["logs/2025/x.txt", "logs/2026/deep/", "logs/2026/x.txt"])
         self.assertEqual(self.names("-R", "logs/2026"),
                          ["logs/2026/deep/", "logs/2026/deep/y.txt", "logs/2026/x.txt"])
         rows = self.fs("ls", "-l", "--bytes", "logs").rows
@@ -380,10 +424,12 @@ class Whole(FilesTest):
         self.assertIn(items["g"], self.fs("trash", "list").out)
         self.fs("trash", "restore", items["d"])
         self.assertEqual(self.fs("cat", "d/f").out, "kept")
-        self.fs("trash", "restore", items["g"], "--to", "d/h")
-        self.assertEqual(self.fs("cat", "d/h").out, "kept")
+        self.fs("trash", "restore", items["g"], "--to", "new/below/h")
+        self.assertEqual(self.fs("cat", "new/below/h").out, "kept")
         self.refused("", "trash", "restore", items["g"])
-        self.fs("rm", "d/h")
+        for item in ("g", "g/", "/"):
+            self.refused(f'there is no "{item}"', "trash", "restore", item)
+        self.fs("rm", "new/below/h")
         self.assertIn("is empty", self.fs("trash", "empty").out)
         self.assertEqual(self.fs("trash", "list", "--json").lines, [])
         self.wrong("", "trash", "keep", "long")
@@ -413,6 +459,46 @@ class Whole(FilesTest):
             self.refused("not complete", "fsck", "--server", server.url)
         with ScriptedServer(lines({"error": "it was damaged"})) as server:
             self.refused("it was damaged", "fsck", "--server", server.url)
+
+
+class OfflineFsck(ClientTest):
+    """On a store that no server has open."""
+
+    @classmethod
+    def setUpClass(cls):
+        pass
+
+    def environment(self, **extra):
+        return clean_environment(**extra)
+
+    def test_fsck(self):
+        data = self.folder / "data"
+        content = bytes(200_000)
+        fsck = ("fs", "fsck", "--data", data)
+        self.fails(1, "", *fsck)  # there is none
+        self.assertFalse(data.exists())
+        with Server("--data", data) as server:
+            at = {"TRELLIS_SERVER": server.url}
+            self.does("keyspace", "create", "home", **at)
+            for keyspace in ("DEFAULT", "home"):
+                self.does("fs", "put", "-", "f", "--keyspace", keyspace, stdin=content, **at)
+            inode = self.does("fs", "stat", "f", "--json", **at).json["inode"]
+            self.fails(1, "in use", *fsck)
+            self.assertEqual(server.stop()[0], 0)
+        self.assertIn("all is well", self.does(*fsck).out)
+        key = self.does("key", "encode", "fs.entry", "keyspace=0", "parent=1", "name=f").out
+        subprocess.run([EDIT_STORE, data, key.split()[0]], check=True)
+        done = self.fails(1, "are not repaired", *fsck, "--quick")
+        self.assertIn(["name_missing", str(inode), "no"], [row[:3] for row in done.rows])
+        self.assertFalse(self.run_trellis(*fsck, "--json").lines[-1]["clean"])
+        self.assertIn("all is well", self.does(*fsck, "--keyspace", "home").out)
+        self.fails(1, "", *fsck, "--keyspace", "nobody")
+        self.assertIn(["name_missing", str(inode), "yes"],
+                      [row[:3] for row in self.does(*fsck, "--repair").rows])
+        self.assertIn("all is well", self.does(*fsck).out)
+        with Server("--data", data) as server:
+            found = self.does("fs", "cat", f"lost+found/inode-{inode}", TRELLIS_SERVER=server.url)
+            self.assertEqual(found.bytes, content)
 
 
 class Usage(FilesTest):

@@ -435,7 +435,7 @@ class Purge(ClientTest):
                                        after="Type")
         self.assertEqual(code, 0, shown)
         self.assertIn("Type asked", shown)
-        self.assertRegex(shown, r"\r\x1b\[Kasked: running \[#+\.+\] \d+%, 1\.")
+        self.assertRegex(shown, r"\r\x1b\[K\x1b\[\?7lasked: running \[#+\.+\] \d+%, 1\.")
         self.assertIn("asked: done, 100%", shown)
         self.archive("unasked")
         code, shown = self.on_terminal("keyspace", "purge", "unasked", "--yes")

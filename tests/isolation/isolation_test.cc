@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/log.h"
+#include "json/json_text.h"
 #include "redis/executor.h"
-#include "rest/json_text.h"
 #include "support/rest_fixture.h"
 #include "support/test_seed.h"
 

@@ -11,6 +11,7 @@
 #include "engine/memory_engine.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "support/expect_ok.h"
+#include "support/make_keyspace.h"
 #include "support/power_loss_file_system.h"
 
 namespace trellis {
@@ -145,14 +146,7 @@ std::vector<RawSetup> raw_setups() {
 
 RawWorld::RawWorld(const RawSetup& setup, uint64_t seed)
     : setup_(setup), backend_(open_backend(setup.use, seed)) {
-  for (const KeyspaceId id : ids) {
-    Keyspace keyspace;
-    keyspace.id = id;
-    keyspace.name = "test";
-    Commit one;
-    one.writes.put(encode(KeyspaceMetaKey{id}), encode_keyspace(keyspace));
-    EXPECT_OK(commit(backend_->truth(), one));
-  }
+  for (const KeyspaceId id : ids) EXPECT_OK(make_keyspace(backend_->truth(), id));
   for (Engine* engine : backend_->handles()) {
     Server& server = servers_.emplace_back();
     server.transactor = std::make_unique<Transactor>(

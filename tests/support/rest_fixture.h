@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "catalog/catalog.h"
 #include "engine/memory_engine.h"
 #include "fs/file_systems.h"
 #include "net/ascii.h"
@@ -87,6 +88,7 @@ class RestFixture : public testing::Test {
                                                          *collector_,
                                                          raw_,
                                                          *files_,
+                                                         catalog_,
                                                          *backups_,
                                                          metrics_,
                                                          clock_,
@@ -214,6 +216,7 @@ class RestFixture : public testing::Test {
   RangeAccounting accounting_{1};
   std::unique_ptr<EmbeddedRanges> ranges_;
   std::unique_ptr<FileSystems> files_;
+  Catalog catalog_;
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<Backups> backups_;
   std::unique_ptr<RestContext> context_;

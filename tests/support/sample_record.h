@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/random.h"
+#include "codec/catalog_ref.h"
 #include "codec/field_codecs.h"
 #include "codec/layout.h"
 
@@ -31,6 +32,16 @@ inline ByteView bytes(Random& random, TextArena& arena) {
   return out;
 }
 
+inline CatalogRef sample_ref(Random& random) {
+  const auto type = static_cast<CatalogType>(random.below(std::size(catalog_types)));
+  if (type == CatalogType::column)
+    return CatalogRef::column(EntityId{number(random)}, EntityId{number(random)});
+  if (!catalog_type_has_uuid(type)) return CatalogRef::of(type, EntityId{number(random)});
+  Uuid uuid;
+  for (unsigned char& byte : uuid) byte = static_cast<unsigned char>(random.next());
+  return CatalogRef::of(type, uuid);
+}
+
 template <class Codec, class V>
 void fill(Random& random, TextArena& arena, V& value) {
   do {
@@ -38,6 +49,8 @@ void fill(Random& random, TextArena& arena, V& value) {
       value = bytes(random, arena);
     else if constexpr (std::is_same_v<V, Uuid>)
       for (unsigned char& byte : value) byte = static_cast<unsigned char>(random.next());
+    else if constexpr (std::is_same_v<V, CatalogRef>)
+      value = sample_ref(random);
     else if constexpr (std::is_same_v<V, double>)
       value = std::bit_cast<double>(number(random));
     else if constexpr (std::is_enum_v<V> || std::is_same_v<V, unsigned char>)

@@ -1,4 +1,4 @@
-#include "rest/json_body.h"
+#include "json/json_body.h"
 
 #include <fmt/format.h>
 

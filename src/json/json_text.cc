@@ -1,4 +1,4 @@
-#include "rest/json_text.h"
+#include "json/json_text.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,126 @@
+#include "catalog/catalog_fixture.h"
+
+namespace trellis {
+namespace {
+
+using Names = std::vector<std::string>;
+
+class CatalogSearchTest : public CatalogFixture {
+ protected:
+  Names find(CatalogSearch search) {
+    Names found;
+    for (int page = 0; page < 1'000; page++) {
+      const auto some = catalog_->search(call(reader), "lake", search);
+      EXPECT_OK(some);
+      if (!some) return found;
+      EXPECT_LE(some->found.size(), search.limit);
+      for (const CatalogFound& each : some->found)
+        found.push_back(std::string(catalog_word(each.path.type).name) + " " +
+                        to_string(each.path));
+      if (some->next_page_token.empty()) return found;
+      search.page_token = some->next_page_token;
+    }
+    ADD_FAILURE() << "pages without end";
+    return found;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, CatalogSearchTest, testing::Values(Way::latched, Way::expecting),
+                         way_name);
+
+TEST_P(CatalogSearchTest, FindsByName) {
+  create_schema();
+  for (const char* name : {"Orders", "orders_old", "ORDER", "customers", "a*b"})
+    create(table(name));
+  create(path(CatalogType::topic, {"lake", "cat", "sch", "orders"}));
+  create(path(CatalogType::user, {"lake", "orders"}));  // people are not found
+  EXPECT_EQ(find({.name = "orders"}),
+            (Names{"table lake.cat.sch.Orders", "topic lake.cat.sch.orders",
+                   "table lake.cat.sch.orders_old"}));
+  EXPECT_EQ(find({.name = "ORD*OLD"}), Names{"table lake.cat.sch.orders_old"});
+  EXPECT_EQ(find({.name = "*der", .type = CatalogType::topic}), Names{"topic lake.cat.sch.orders"});
+  EXPECT_EQ(find({.name = "*tom*rs"}), Names{"table lake.cat.sch.customers"});
+  EXPECT_EQ(find({.name = "*", .limit = 1}).size(), 8u);
+  EXPECT_EQ(find({.name = "orderz"}), Names{});
+}
+
+TEST_P(CatalogSearchTest, FollowsEveryChange) {
+  create_schema();
+  create(table("t"), draft_with_columns({"id", "price"}));
+  ASSERT_OK(catalog_->alter(call(), table("t"), [](Entity& entity) -> Status {
+    entity.stored.set_name("u");
+    entity.stored.mutable_table()->mutable_columns(1)->set_name("cost");
+    return {};
+  }));
+  EXPECT_EQ(find({.name = "t"}), Names{});
+  EXPECT_EQ(find({.name = "u"}), Names{"table lake.cat.sch.u"});
+  EXPECT_EQ(find({.column = "price"}), Names{});
+  EXPECT_EQ(find({.column = "co"}), Names{"column lake.cat.sch.u.cost"});
+  EXPECT_EQ(find({.name = "u", .column = "i", .type = CatalogType::table}),
+            Names{"column lake.cat.sch.u.id"});
+  EXPECT_EQ(find({.name = "x", .column = "i"}), Names{});
+  ASSERT_OK(catalog_->alter(call(), schema_, [](Entity& entity) -> Status {
+    entity.stored.set_name("s2");
+    return {};
+  }));
+  EXPECT_EQ(find({.name = "u"}), Names{"table lake.cat.s2.u"});
+  // What is dropped is not found, nor what stands in it.
+  EXPECT_TRUE(
+      *catalog_->drop(call(), path(CatalogType::schema, {"lake", "cat", "s2"}), {.force = true}));
+  EXPECT_EQ(find({.name = "u"}), Names{});
+  EXPECT_EQ(find({.column = "id"}), Names{});
+}
+
+TEST_P(CatalogSearchTest, FindsByTag) {
+  create_schema();
+  const Entity tag = create(path(CatalogType::tag, {"lake", "pii"}));
+  const auto set_tag = [&](const Entity& entity, const CatalogRef& ref) {
+    const Bytes key =
+        encode(CatalogRelationKey{id_, entity.metalake(), CatalogRelation::tag, ref, tag.ref});
+    const Bytes inverse =
+        encode(CatalogInverseKey{id_, entity.metalake(), CatalogRelation::tag, tag.ref, ref});
+    Scope scope = Scope::in(id_);
+    scope.exclusive(key).exclusive(inverse);
+    ASSERT_OK(tenant_->write(writer, Model::catalog, scope, [&](CountedView& view) -> Status {
+      view.put(key, "\x01", Value());
+      view.put(inverse, "\x01", Value());
+      return {};
+    }));
+  };
+  for (const char* name : {"a", "b", "c"}) {
+    const Entity made = create(table(name), draft_with_columns({"id", "mail"}));
+    if (made.name() == "a") set_tag(made, made.ref);
+    if (made.name() != "b") set_tag(made, CatalogRef::column(made.ref.number(), EntityId{2}));
+  }
+  EXPECT_EQ(find({.tag = "pii"}), (Names{"column lake.cat.sch.a.mail", "column lake.cat.sch.c.mail",
+                                         "table lake.cat.sch.a"}));
+  EXPECT_EQ(find({.tag = "pii", .type = CatalogType::table}), Names{"table lake.cat.sch.a"});
+  EXPECT_EQ(find({.column = "id", .tag = "pii"}), Names{"table lake.cat.sch.a"});
+  EXPECT_EQ(find({.name = "c", .column = "mail", .tag = "pii"}),
+            Names{"column lake.cat.sch.c.mail"});
+  EXPECT_REASON(catalog_->search(call(reader), "lake", {.tag = "none"}), Code::not_found,
+                "no_such_tag");
+}
+
+// A call looks at so many and no more; whoever goes on finds all.
+TEST_P(CatalogSearchTest, RareOnesAmongManyAreFound) {
+  create_schema();
+  for (int i = 0; i < 2'500; i++) create(table(i == 2'400 ? "needle" : "n" + std::to_string(i)));
+  const auto first = catalog_->search(call(reader), "lake", {.name = "*eedle"});
+  ASSERT_OK(first);
+  EXPECT_FALSE(first->next_page_token.empty());
+  EXPECT_EQ(find({.name = "*eedle"}), Names{"table lake.cat.sch.needle"});
+}
+
+TEST_P(CatalogSearchTest, BadQuestionsAreRefused) {
+  create_schema();
+  for (const CatalogSearch& bad :
+       {CatalogSearch{}, CatalogSearch{.name = "a", .page_token = "xyz"},
+        CatalogSearch{.name = "a", .limit = 0}, CatalogSearch{.name = "a", .limit = 100'000}})
+    EXPECT_REASON(catalog_->search(call(reader), "lake", bad), Code::invalid, "illegal_argument");
+  EXPECT_OK(catalog_->search(call(reader), "lake", {.name = "a", .page_token = "ffff"}));
+  EXPECT_REASON(catalog_->search(call(reader), "sea", {.name = "a"}), Code::not_found,
+                "no_such_metalake");
+}
+
+}  // namespace
+}  // namespace trellis

@@ -1,0 +1,172 @@
+// `trellis catalog search, log`: where something is, and what happened.
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <limits>
+#include <memory>
+
+#include "cli/arguments.h"
+#include "cli/catalog_command.h"
+#include "cli/human.h"
+#include "cli/table.h"
+#include "net/url.h"
+
+namespace trellis {
+namespace {
+
+namespace json = boost::json;
+
+constexpr uint64_t page_found = 1'000;
+constexpr uint64_t changes_in_a_page = 1'000;
+constexpr uint64_t follow_pause_us = 500'000;
+
+// --- search ---
+
+struct CatalogSearchArguments {
+  std::string metalake;
+  std::string name;
+  std::string column;
+  std::string tag;
+  std::string type;
+  std::string limit;
+};
+
+Status search_catalog(ClientSession& session, const CatalogSearchArguments& arguments) {
+  uint64_t left = std::numeric_limits<uint64_t>::max();
+  if (!arguments.limit.empty()) {
+    TRY_ASSIGN(left, parse_whole_number(arguments.limit, 1));
+  }
+  std::string query;
+  const std::pair<std::string_view, const std::string*> given[] = {{"name", &arguments.name},
+                                                                   {"column", &arguments.column},
+                                                                   {"tag", &arguments.tag},
+                                                                   {"type", &arguments.type}};
+  for (const auto& [name, value] : given)
+    if (!value->empty()) query += fmt::format("&{}={}", name, percent_encode(*value));
+  if (query.empty()) return wrong_use("it needs a NAME, --column, --tag or --type");
+  Table table({{"TYPE"}, {"PATH"}});
+  std::string next;
+  while (left > 0) {
+    std::string target =
+        fmt::format("/metalakes/{}/search?limit={}{}", percent_encode(arguments.metalake),
+                    std::min(left, page_found), query);
+    if (!next.empty()) target += "&pageToken=" + percent_encode(next);
+    TRY_ASSIGN(const ApiAnswer answer,
+               session.api.ask({.target = catalog_target(session, target)}));
+    for (const json::value& value : array_at(answer.object, "metadataObjects")) {
+      if (!value.is_object() || left == 0) continue;
+      left--;
+      const std::string type = text_at(value.get_object(), "type");
+      std::string path = text_at(value.get_object(), "fullName");
+      if (type != metalake_kind.name) path = arguments.metalake + "." + path;
+      if (session.json)
+        TRY(print_json(session, {{"path", path}, {"type", type}}));
+      else
+        table.add({terminal_text(type), terminal_text(path)});
+    }
+    if (!session.json) TRY(session.out.write(table.take()));
+    TRY(session.out.flush());
+    const std::string before = std::exchange(next, text_at(answer.object, "nextPageToken"));
+    if (next.empty() || next == before) break;
+  }
+  return {};
+}
+
+void add_catalog_search(CLI::App& catalog, ClientCommands& commands) {
+  auto arguments = std::make_shared<CatalogSearchArguments>();
+  CLI::App* search = commands.add_raw(
+      catalog, "search", "Find what has a name, a column or a tag, anywhere in a metalake",
+      [arguments](ClientSession& session) { return search_catalog(session, *arguments); });
+  add_argument(*search, "METALAKE", arguments->metalake, "Where to look")
+      ->required()
+      ->check(check_not_empty);
+  add_argument(*search, "NAME", arguments->name,
+               "What its name begins with; * is any text, and case does not matter");
+  add_text(*search, "--column", arguments->column, "NAME", "Columns whose names begin so");
+  add_text(*search, "--tag", arguments->tag, "NAME", "What has this tag itself");
+  add_catalog_type(*search, arguments->type, "Only of this type");
+  add_text(*search, "--limit", arguments->limit, "N", "At most so many (default all)")
+      ->check(checked_by([](const std::string& text) { return parse_whole_number(text, 1); }));
+  search->footer(
+      "With --json a line for each.\n"
+      "Examples:\n"
+      "  trellis catalog search lake ord\n"
+      "  trellis catalog search lake '*_2026'\n"
+      "  trellis catalog search lake --column customer_id --type table");
+}
+
+// --- log ---
+
+struct CatalogLogArguments {
+  std::string metalake;
+  std::string since = "0";
+  std::string limit;
+  bool follows = false;
+};
+
+Status print_change(ClientSession& session, const json::object& change) {
+  if (session.json) return print_json(session, change);
+  std::string what = terminal_text(text_at(change, "fullName"));
+  if (change.contains("fullNameBefore"))
+    what = terminal_text(text_at(change, "fullNameBefore")) + " -> " + what;
+  return print_line(
+      session,
+      fmt::format("{}  {}  {}  {} {} {}", number_at(change, "number").value_or(0),
+                  terminal_text(text_at(change, "time")), terminal_text(text_at(change, "user")),
+                  terminal_text(text_at(change, "action")), terminal_text(text_at(change, "type")),
+                  what));
+}
+
+Status print_log(ClientSession& session, const CatalogLogArguments& arguments) {
+  TRY_ASSIGN(uint64_t since, parse_whole_number(arguments.since));
+  uint64_t left = std::numeric_limits<uint64_t>::max();
+  if (!arguments.limit.empty()) {
+    TRY_ASSIGN(left, parse_whole_number(arguments.limit, 1));
+  }
+  while (left > 0) {
+    const std::string target =
+        fmt::format("/metalakes/{}/changes?since={}&limit={}", percent_encode(arguments.metalake),
+                    since, std::min(left, changes_in_a_page));
+    TRY_ASSIGN(const ApiAnswer answer,
+               session.api.ask({.target = catalog_target(session, target)}));
+    const json::array& changes = array_at(answer.object, "changes");
+    for (const json::value& value : changes) {
+      if (!value.is_object() || left == 0) continue;
+      left--;
+      TRY(print_change(session, value.get_object()));
+    }
+    TRY(session.out.flush());
+    const uint64_t before = std::exchange(since, number_at(answer.object, "last").value_or(since));
+    if (since != before) continue;
+    if (!arguments.follows) break;
+    session.clock.pause_us(follow_pause_us);
+  }
+  return {};
+}
+
+void add_catalog_log(CLI::App& catalog, ClientCommands& commands) {
+  auto arguments = std::make_shared<CatalogLogArguments>();
+  CLI::App* log = commands.add_raw(
+      catalog, "log", "Show what was changed in a metalake, by whom, oldest first",
+      [arguments](ClientSession& session) { return print_log(session, *arguments); });
+  add_argument(*log, "METALAKE", arguments->metalake, "Where")->required()->check(check_not_empty);
+  add_text(*log, "--since", arguments->since, "N", "Those behind the change with this number")
+      ->check(checked_by([](const std::string& text) { return parse_whole_number(text); }));
+  add_text(*log, "--limit", arguments->limit, "N", "At most so many (default all)")
+      ->check(checked_by([](const std::string& text) { return parse_whole_number(text, 1); }));
+  log->add_flag("-f,--follow", arguments->follows, "Then wait for more, until Ctrl-C");
+  log->footer(
+      "A line for each: number, time, user, action, type and path; with --json an object.\n"
+      "Examples:\n"
+      "  trellis catalog log lake\n"
+      "  trellis catalog log lake --since 1200 --follow --json");
+}
+
+}  // namespace
+
+void add_catalog_find_commands(CLI::App& catalog, ClientCommands& commands) {
+  add_catalog_search(catalog, commands);
+  add_catalog_log(catalog, commands);
+}
+
+}  // namespace trellis

@@ -1,0 +1,70 @@
+// All that is in a catalog, parents before what stands in them, from a Trellis or a Gravitino.
+//
+//   CatalogWalk walk(api, {.front = "/api"}, [&](const CatalogRecord& record) { ... });
+//   TRY(walk.metalake("lake"));
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/api_client.h"
+#include "cli/catalog_command.h"
+
+namespace trellis {
+
+// A line of an export:
+// {"type":"table","names":["lake","hive","sales","orders"],"entity":{"name":"orders",...}}
+// The entity is what the server answers with. Beside the kinds of catalog_command.h there are
+// "partition" with the names of its table and "model_version" with those of its model.
+struct CatalogRecord {
+  std::string type;
+  std::vector<std::string> names;
+  boost::json::object entity;
+};
+inline constexpr std::string_view partition_record = "partition";
+inline constexpr std::string_view model_version_record = "model_version";
+
+struct CatalogWalkOptions {
+  std::string front;                     // what targets begin with: "/k/shop/api"
+  std::vector<HttpHeader> headers = {};  // of every request
+  // Gravitino: it has only what fits a catalog's type, and not all versions have all of that.
+  bool is_gravitino = false;
+  // Told of what cannot be looked into.
+  std::function<void(std::string_view path, std::string_view why)> skipped = {};
+};
+
+class CatalogWalk {
+ public:
+  using Visit = std::function<Status(CatalogRecord record)>;
+  CatalogWalk(ApiClient& api, CatalogWalkOptions options, Visit visit)
+      : api_(api), options_(std::move(options)), visit_(std::move(visit)) {}
+
+  Status everything();
+  Status metalake(const std::string& name);
+  // One with all that is in it, but without what is above it.
+  Status below(const CatalogPath& path);
+
+ private:
+  Result<ApiAnswer> get(const std::string& rest);
+  Result<boost::json::object> load(const CatalogPath& path);
+  // Each of a kind that stands there, in full.
+  Status each(const CatalogKind& kind, std::span<const std::string> above,
+              const std::function<Status(const boost::json::object&)>& visit);
+  Status visit_one(const CatalogKind& kind, std::vector<std::string> names,
+                   const boost::json::object& entity);
+  Status visit_contents(const CatalogPath& path, const boost::json::object& entity);
+  Status visit_members(const CatalogPath& path, std::string_view rest, std::string_view array,
+                       std::string_view type);
+  bool may_have(const CatalogKind& kind) const;
+
+  ApiClient& api_;
+  CatalogWalkOptions options_;
+  Visit visit_;
+  std::string catalog_type_;  // of the catalog that it is in
+};
+
+}  // namespace trellis

@@ -1,0 +1,113 @@
+// What happened in a metalake, and where something is.
+#include <fmt/format.h>
+
+#include "catalog/entity_json.h"
+#include "json/json_text.h"
+#include "rest/answers.h"
+#include "rest/catalog_routes.h"
+#include "rest/request_reading.h"
+
+namespace trellis {
+namespace {
+
+constexpr size_t changes_limit_default = 1'000;
+constexpr size_t changes_limit_max = 10'000;
+constexpr size_t search_limit_default = 100;
+constexpr size_t search_limit_max = 1'000;
+
+// As others name it: "hive.sales.orders", without the metalake but of that itself.
+template <class Names>
+void append_full_name(Bytes& out, const Names& names) {
+  const auto first = names.begin() + (names.size() > 1 ? 1 : 0);
+  append_json_string(out, fmt::format("{}", fmt::join(first, names.end(), ".")));
+}
+
+void append_change(Bytes& out, const Catalog::NumberedChange& numbered) {
+  const stored::CatalogChange& change = numbered.change;
+  out += fmt::format("{{\"number\":{},\"time\":\"{}\",\"action\":", numbered.number,
+                     instant_text(change.time_ms()));
+  append_json_string(out, change.action());
+  out += ",\"user\":";
+  append_json_string(out, change.user());
+  out += ",\"type\":";
+  append_json_string(out, change.type());
+  out += ",\"fullName\":";
+  append_full_name(out, change.names());
+  if (change.names_before_size() > 0) {
+    out += ",\"fullNameBefore\":";
+    append_full_name(out, change.names_before());
+  }
+  out += fmt::format(",\"version\":{}}}", change.version());
+}
+
+// Those behind ?since. `last` is what to ask for next; it stays if there are none.
+Result<HttpResponse> get_changes(CatalogRequest& request) {
+  TRY_ASSIGN(const auto since, query_number(request.http, "since"));
+  TRY_ASSIGN(const size_t limit,
+             query_limit(request.http, changes_limit_default, changes_limit_max));
+  const std::string& metalake = request.names[0];
+  TRY_ASSIGN(const auto changes,
+             request.catalog().changes(request.call(), metalake, since.value_or(0), limit));
+  Bytes members = ",\"changes\":[";
+  for (const auto& change : changes) {
+    if (members.back() == '}') members += ',';
+    append_change(members, change);
+  }
+  members +=
+      fmt::format("],\"last\":{}", changes.empty() ? since.value_or(0) : changes.back().number);
+  return catalog_answer(members);
+}
+
+Result<std::optional<CatalogType>> query_type(const CatalogRequest& request) {
+  TRY_ASSIGN(const auto text, query_text(request.http, "type"));
+  if (!text.has_value()) return std::optional<CatalogType>();
+  const auto type = catalog_type_named(*text);
+  if (!type.has_value()) return bad_query(fmt::format("there is no type {}", quote(*text)));
+  return type;
+}
+
+Result<HttpResponse> search_metalake(CatalogRequest& request) {
+  CatalogSearch search;
+  TRY_ASSIGN(auto name, query_text(request.http, "name"));
+  TRY_ASSIGN(auto column, query_text(request.http, "column"));
+  TRY_ASSIGN(auto tag, query_text(request.http, "tag"));
+  TRY_ASSIGN(auto token, query_text(request.http, "pageToken"));
+  TRY_ASSIGN(search.type, query_type(request));
+  TRY_ASSIGN(search.limit, query_limit(request.http, search_limit_default, search_limit_max));
+  search.name = std::move(name).value_or("");
+  search.column = std::move(column).value_or("");
+  search.tag = std::move(tag).value_or("");
+  search.page_token = std::move(token).value_or("");
+  TRY_ASSIGN(const CatalogFoundPage page,
+             request.catalog().search(request.call(), request.names[0], search));
+  Bytes members = ",\"metadataObjects\":[";
+  for (const CatalogFound& found : page.found) {
+    if (request.access.has_value()) {
+      TRY_ASSIGN(const bool may_see, request.access->may_load(found.path));
+      if (!may_see) continue;
+    }
+    if (members.back() == '}') members += ',';
+    members += "{\"fullName\":";
+    append_full_name(members, found.path.names);
+    members += fmt::format(",\"type\":\"{}\"}}", catalog_word(found.path.type).name);
+  }
+  members += ']';
+  if (!page.next_page_token.empty()) {
+    members += ",\"nextPageToken\":";
+    append_json_string(members, page.next_page_token);
+  }
+  return catalog_answer(members);
+}
+
+constexpr CatalogRoute feed_routes[] = {
+    {HttpMethod::get, CatalogRoute::Under::metalake, "/changes", CatalogType::metalake, "LIST",
+     get_changes},
+    {HttpMethod::get, CatalogRoute::Under::metalake, "/search", CatalogType::metalake, "SEARCH",
+     search_metalake},
+};
+
+}  // namespace
+
+std::span<const CatalogRoute> catalog_feed_routes() { return feed_routes; }
+
+}  // namespace trellis

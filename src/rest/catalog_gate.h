@@ -1,0 +1,23 @@
+// Whether the caller may do what a route does: what Gravitino's authorization asks for.
+#pragma once
+
+#include "rest/catalog_routes.h"
+
+namespace trellis {
+
+// Sets request.access if authorization is on. Reasons: forbidden; unsupported if the route is about
+// users, groups, roles, owners or permissions, and authorization is off.
+Status check_catalog_access(CatalogRequest& request);
+// More that only the handler knows of; nothing if authorization is off.
+Status require_access(const CatalogRequest& request, const EntityPath& path, PrivilegeSet any_of);
+
+// Which of what stands in the metalake (tags, roles, ...) the caller sees.
+Result<std::vector<bool>> visible_members(const CatalogRequest& request, CatalogType type,
+                                          std::span<const CatalogRef> refs);
+// Whether it sees what a path names.
+Result<bool> is_visible(const CatalogRequest& request, const EntityPath& path);
+// What is done beside a create: whoever made it owns it. `before`: see owners.h.
+Result<CatalogExtra> extra_of_create(const CatalogRequest& request, const EntityPath& path,
+                                     size_t before = 1);
+
+}  // namespace trellis

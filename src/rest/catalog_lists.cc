@@ -1,0 +1,297 @@
+#include "rest/catalog_lists.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "catalog/entity_json.h"
+#include "catalog/roles.h"
+#include "json/json_body.h"
+#include "json/json_text.h"
+#include "rest/answers.h"
+#include "rest/request_reading.h"
+
+namespace trellis {
+namespace {
+
+// Of names, which are small; what is loaded in full may have 4 MiB each.
+constexpr size_t page_names = 10'000;
+constexpr size_t page_entities = 16;
+constexpr size_t dropped_max = 10'000;
+static_assert(page_names <= catalog_list_entries_max && page_entities <= catalog_load_many_max);
+
+struct ListRequest {
+  CatalogList list;
+  bool has_limit = false;
+  bool in_full = false;
+};
+
+Result<ListRequest> read_list_request(const CatalogRequest& request, bool in_full) {
+  ListRequest asked;
+  TRY_ASSIGN(const auto limit, query_number(request.http, "limit"));
+  TRY_ASSIGN(auto token, query_text(request.http, "pageToken"));
+  TRY_ASSIGN(auto prefix, query_text(request.http, "prefix"));
+  TRY_ASSIGN(const bool details, catalog_flag(request, "details"));
+  asked.in_full = in_full || details;
+  asked.has_limit = limit.has_value();
+  if (limit == uint64_t{0}) return bad_query("limit is 0: it must be at least 1");
+  asked.list.limit = limit.value_or(SIZE_MAX);
+  asked.list.after = std::move(token).value_or("");
+  asked.list.prefix = std::move(prefix).value_or("");
+  return asked;
+}
+
+// {"code":0,"identifiers":[{"namespace":["lake","hive","sales"],"name":"orders"}, ...]} or
+// {"code":0,"tables":[{...}, ...]}, and "nextPageToken" if there was a limit and there is more.
+class EntityList final : public BodySource {
+ public:
+  EntityList(const CatalogRequest& request, ListRequest asked)
+      : context_(request.context),
+        user_(request.user),
+        type_(request.route.type),
+        parent_(request.parent_path()),
+        access_(request.access),
+        asked_(std::move(asked)) {
+    if (is_member()) return;
+    // The same for all of them, so it is escaped once.
+    before_name_ = "{\"namespace\":[";
+    for (const std::string& name : parent_.names) {
+      if (before_name_.back() == '"') before_name_ += ',';
+      append_json_string(before_name_, name);
+    }
+    before_name_ += "],\"name\":";
+    behind_name_ = "}";
+  }
+
+  // The first page. More are to come if has_more().
+  Status begin() {
+    if (access_.has_value()) {
+      TRY_ASSIGN(ChildFilter filter, ChildFilter::of(*access_, parent_, type_));
+      if (!filter.keeps_all()) filter_.emplace(std::move(filter));
+    }
+    next_ = "{\"code\":0,\"";
+    next_ += asked_.in_full ? catalog_plural(type_) : is_member() ? "names" : "identifiers";
+    next_ += "\":[";
+    TRY(append_page(next_));
+    return {};
+  }
+  bool has_more() const { return !is_done_; }
+  Bytes take() { return std::exchange(next_, {}); }
+
+  Result<Chunk> next() override {
+    Chunk chunk;
+    chunk.bytes = take();
+    if (chunk.bytes.empty()) {
+      TRY(check_still_valid(context_, user_.authorization));
+      TRY(append_page(chunk.bytes));
+    }
+    chunk.then = is_done_ ? Chunk::Then::end : Chunk::Then::more;
+    return chunk;
+  }
+
+ private:
+  CatalogCall call() const { return {*user_.data.tenant, user_.data.caller, user_.user}; }
+
+  Status append_page(Bytes& out) {
+    CatalogList page = asked_.list;
+    page.limit = std::min(page.limit, asked_.in_full ? page_entities : page_names);
+    TRY_ASSIGN(const CatalogListPage got,
+               asked_.in_full ? append_entities(out, page) : append_names(out, page));
+    asked_.list.after = last_;
+    asked_.list.limit -= std::min(asked_.list.limit, got.entries);
+    is_done_ = !got.more || asked_.list.limit == 0;
+    if (!is_done_) return {};
+    out += ']';
+    if (got.more && asked_.has_limit) {
+      out += ",\"nextPageToken\":";
+      append_json_string(out, last_);
+    }
+    out += '}';
+    return {};
+  }
+
+  // Tags, users and the like, of which there are only names.
+  bool is_member() const { return type_ >= CatalogType::tag && type_ <= CatalogType::role; }
+  bool is_filtered() const {
+    const bool of_metalakes = type_ == CatalogType::metalake;
+    return filter_.has_value() || (of_metalakes && context_.options.catalog_authorization);
+  }
+  Result<std::vector<bool>> keep(std::span<const CatalogRef> refs) const {
+    if (filter_.has_value()) return filter_->keep(refs);
+    if (!is_filtered()) return std::vector<bool>(refs.size(), true);
+    return metalakes_with_user(*user_.data.tenant, user_.user, refs);
+  }
+
+  void append_name(Bytes& out, std::string_view name) {
+    if (std::exchange(has_any_, true)) out += ',';
+    out += before_name_;
+    append_json_string(out, name);
+    out += behind_name_;
+  }
+
+  // Those that the caller sees.
+  Result<CatalogListPage> read_names(const CatalogList& page, std::vector<std::string>& names) {
+    std::vector<std::string> all;
+    std::vector<CatalogRef> refs;
+    TRY_ASSIGN(const CatalogListPage got,
+               context_.catalog.list(call(), parent_, type_, page,
+                                     [&](std::string_view name, const NamedRef& named) {
+                                       all.emplace_back(name);
+                                       refs.push_back(named.ref);
+                                       return Visit::go_on;
+                                     }));
+    if (all.empty()) return got;
+    last_ = all.back();
+    TRY_ASSIGN(const std::vector<bool> kept, keep(refs));
+    for (size_t i = 0; i < all.size(); i++)
+      if (kept[i]) names.push_back(std::move(all[i]));
+    return got;
+  }
+
+  Result<CatalogListPage> append_names(Bytes& out, const CatalogList& page) {
+    if (is_filtered()) {
+      std::vector<std::string> names;
+      TRY_ASSIGN(const CatalogListPage got, read_names(page, names));
+      for (const std::string& name : names) append_name(out, name);
+      return got;
+    }
+    return context_.catalog.list(call(), parent_, type_, page,
+                                 [&](std::string_view name, const NamedRef&) {
+                                   append_name(out, name);
+                                   last_ = name;
+                                   return Visit::go_on;
+                                 });
+  }
+
+  Result<CatalogListPage> append_entities(Bytes& out, const CatalogList& page) {
+    std::vector<std::string> names;
+    TRY_ASSIGN(const CatalogListPage got, read_names(page, names));
+    if (names.empty()) return got;
+    TRY_ASSIGN(const auto entities, context_.catalog.load_many(call(), parent_, type_, names));
+    for (const auto& entity : entities) {
+      if (!entity.has_value()) continue;  // gone since
+      if (std::exchange(has_any_, true)) out += ',';
+      if (type_ == CatalogType::user || type_ == CatalogType::group)
+        TRY(append_principal(out, context_.catalog, *user_.data.tenant, *entity));
+      else
+        append_entity(out, type_, entity->stored);
+    }
+    return got;
+  }
+
+  const RestContext& context_;
+  const UserCall user_;
+  const CatalogType type_;
+  const EntityPath parent_;
+  const std::optional<CatalogAccess> access_;
+  std::optional<ChildFilter> filter_;  // absent: all are seen
+  ListRequest asked_;                  // what is not written yet
+  Bytes before_name_;
+  Bytes behind_name_;
+  Bytes next_;
+  std::string last_;
+  bool has_any_ = false;
+  bool is_done_ = false;
+};
+
+Result<HttpResponse> list_dropped(const CatalogRequest& request) {
+  TRY_ASSIGN(const auto dropped,
+             request.catalog().list_dropped(request.call(), request.parent_path(),
+                                            request.route.type, dropped_max));
+  Bytes members = ",\"dropped\":[";
+  for (const DroppedEntity& entity : dropped) {
+    if (members.back() == '}') members += ',';
+    members += "{\"name\":";
+    append_json_string(members, entity.name);
+    members += ",\"dropper\":";
+    append_json_string(members, entity.by);
+    members += fmt::format(",\"dropTime\":\"{}\"}}", instant_text(entity.dropped_ms));
+  }
+  members += ']';
+  return catalog_answer(members);
+}
+
+// What the caller does not see is missing.
+Status leave_out_hidden(const CatalogRequest& request,
+                        std::vector<std::optional<Entity>>& entities) {
+  if (!request.access.has_value()) return {};
+  TRY_ASSIGN(const ChildFilter filter,
+             ChildFilter::of(*request.access, request.parent_path(), request.route.type));
+  std::vector<CatalogRef> refs;
+  for (const auto& entity : entities) refs.push_back(entity ? entity->ref : CatalogRef());
+  TRY_ASSIGN(const std::vector<bool> kept, filter.keep(refs));
+  for (size_t i = 0; i < entities.size(); ++i)
+    if (!kept[i]) entities[i].reset();
+  return {};
+}
+
+Result<HttpResponse> answer_list(CatalogRequest& request, bool in_full) {
+  TRY_ASSIGN(const bool of_dropped, catalog_flag(request, "dropped"));
+  if (of_dropped) return list_dropped(request);
+  TRY_ASSIGN(ListRequest asked, read_list_request(request, in_full));
+  auto list = std::make_unique<EntityList>(request, std::move(asked));
+  TRY(list->begin());
+  if (!list->has_more()) return text_answer(list->take());
+  HttpResponse response;
+  response.content_type = json_type;
+  response.stream = std::move(list);
+  return response;
+}
+
+}  // namespace
+
+Status append_principal(Bytes& out, Catalog& catalog, Tenant& tenant, const Entity& entity) {
+  TRY_ASSIGN(const std::vector<std::string> roles,
+             role_names(catalog, tenant, entity.above.front(), entity.ref));
+  out += "{\"name\":";
+  append_json_string(out, entity.name());
+  out += ",\"roles\":[";
+  for (const std::string& role : roles) {
+    if (out.back() != '[') out += ',';
+    append_json_string(out, role);
+  }
+  out += "]";
+  append_audit(out, entity.stored.audit());
+  out += '}';
+  return {};
+}
+
+Result<HttpResponse> list_entities(CatalogRequest& request) { return answer_list(request, false); }
+Result<HttpResponse> list_entities_in_full(CatalogRequest& request) {
+  return answer_list(request, true);
+}
+
+Result<HttpResponse> get_entities(CatalogRequest& request) {
+  TRY_ASSIGN(const json::value body, read_catalog_body(request));
+  TRY_ASSIGN(JsonMembers members, JsonMembers::of(body, "the body"));
+  const json::value* const given = members.find("names");
+  TRY(members.finish());
+  const json::array* const array = given == nullptr ? nullptr : given->if_array();
+  if (array == nullptr || array->size() > catalog_load_many_max)
+    return bad_body(fmt::format("it needs names, an array of at most {}", catalog_load_many_max));
+  std::vector<std::string> names;
+  for (const json::value& name : *array) {
+    if (!name.is_string()) return bad_body("names are texts");
+    names.emplace_back(name.as_string());
+  }
+  TRY_ASSIGN(auto entities, request.catalog().load_many(request.call(), request.parent_path(),
+                                                        request.route.type, names));
+  TRY(leave_out_hidden(request, entities));
+  Bytes out = fmt::format("{{\"code\":0,\"{}\":[", catalog_plural(request.route.type));
+  Bytes missing;
+  bool is_first = true;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!entities[i].has_value()) {
+      if (!missing.empty()) missing += ',';
+      append_json_string(missing, names[i]);
+      continue;
+    }
+    if (!std::exchange(is_first, false)) out += ',';
+    append_entity(out, request.route.type, entities[i]->stored);
+  }
+  out += "],\"missing\":[" + missing + "]}";
+  return text_answer(std::move(out));
+}
+
+}  // namespace trellis

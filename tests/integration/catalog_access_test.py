@@ -1,0 +1,339 @@
+"""Tags, policies, users, groups, roles, permissions and owners of the catalog through a running
+server, and what authorization makes of them."""
+
+import unittest
+
+from catalog_http import COLUMNS, CatalogTest, basic, path, update
+from trellis_http import in_parallel
+
+V2 = "application/vnd.gravitino.v2+json"
+
+
+def privilege(name, condition="allow"):
+    return {"name": name, "condition": condition}
+
+
+class Labels(CatalogTest):
+    def setUp(self):
+        super().setUp()
+        self.schema = self.make_schema()
+        self.make_table(self.schema)
+        self.lake_path = path(self.lake)
+
+    def tag(self, name, **more):
+        return self.ok(self.api.post(self.lake_path + "/tags", {"name": name, **more}))["tag"]
+
+    def objects(self, kind, full_name, what="tags"):
+        return f"{self.lake_path}/objects/{kind}/{full_name}/{what}"
+
+    def associate(self, kind, full_name, add=(), remove=(), **headers):
+        body = {"tagsToAdd": list(add), "tagsToRemove": list(remove)}
+        return self.api.post(self.objects(kind, full_name), body, **headers)
+
+    def test_tags_are_entities(self):
+        made = self.tag("pii", comment="private", properties={"k": "v"})
+        self.check_audit(made)
+        self.assertEqual((made["name"], made["comment"], made["properties"]),
+                         ("pii", "private", {"k": "v"}))
+        self.assertNotIn("inherited", made)
+        self.fails(self.api.post(self.lake_path + "/tags", {"name": "pii"}), 409, 1004,
+                   "TagAlreadyExistsException")
+        self.tag("b")
+        self.assertEqual(self.ok(self.api.get(self.lake_path + "/tags"))["names"], ["b", "pii"])
+        full = self.ok(self.api.get(self.lake_path + "/tags?details=true"))["tags"]
+        self.assertEqual([one["name"] for one in full], ["b", "pii"])
+        answer = self.alter(self.lake_path + "/tags/pii", update("rename", newName="secret"))
+        self.assertEqual(self.ok(answer)["tag"]["name"], "secret")
+        self.fails(self.api.get(self.lake_path + "/tags/pii"), 404, 1003, "NoSuchTagException")
+        self.assertTrue(self.ok(self.api.delete(self.lake_path + "/tags/secret"))["dropped"])
+        self.assertFalse(self.ok(self.api.delete(self.lake_path + "/tags/secret"))["dropped"])
+
+    def test_tags_of_things(self):
+        for name in ("a", "b", "c"):
+            self.tag(name)
+        self.assertEqual(self.ok(self.associate("catalog", "cat", ["a", "b"]))["names"], ["a", "b"])
+        self.assertEqual(self.ok(self.associate("TABLE", "cat.sch.tab", ["b", "c"]))["names"],
+                         ["b", "c"])
+        self.ok(self.associate("column", "cat.sch.tab.city", ["a"]))
+        listed = self.ok(self.api.get(self.objects("table", "cat.sch.tab") + "?details=true"))
+        self.assertEqual([(tag["name"], tag["inherited"]) for tag in listed["tags"]],
+                         [("b", False), ("c", False), ("a", True)])
+        self.assertEqual(self.ok(self.api.get(self.objects("schema", "cat.sch")))["names"],
+                         ["a", "b"])
+        one = self.ok(self.api.get(self.objects("schema", "cat.sch") + "/a"))["tag"]
+        self.assertEqual((one["name"], one["inherited"]), ("a", True))
+        self.fails(self.api.get(self.objects("schema", "cat.sch") + "/c"), 404, 1003,
+                   "NoSuchTagException")
+        found = self.ok(self.api.get(self.lake_path + "/tags/a/objects"))["metadataObjects"]
+        self.assertEqual(sorted((one["type"], one["fullName"]) for one in found),
+                         [("catalog", "cat"), ("column", "cat.sch.tab.city")])
+        old = self.lake_path + "/tags/schema/cat.sch"
+        self.assertEqual(self.ok(self.api.get(old))["names"], ["a", "b"])
+        self.assertEqual(self.ok(self.api.get(old + "/a"))["tag"]["inherited"], True)
+        self.fails(self.associate("catalog", "cat", ["a"]), 409, 1004,
+                   "TagAlreadyAssociatedException")
+        self.assertEqual(self.ok(self.associate("catalog", "cat", ["c"], ["a", "none"]))["names"],
+                         ["b", "c"])
+        self.fails(self.associate("table", "cat.sch.none", ["a"]), 404, 1003,
+                   "NoSuchMetadataObjectException")
+        self.fails(self.associate("fleet", "cat", ["a"]), 400, 1001, "IllegalArgumentException")
+        self.fails(self.api.post(self.objects("catalog", "cat"), {}), 400, 1001,
+                   "IllegalArgumentException")
+        self.fails(self.api.get(path("nolake") + "/objects/catalog/cat/tags"), 404, 1003,
+                   "NoSuchMetalakeException")
+
+    def test_values_of_tags(self):
+        self.tag("region", allowedValues=["eu", "us"])
+        api = self.connect(Accept=V2, Content_Type=V2)
+        target = self.objects("schema", "cat.sch")
+        pair = {"name": "region", "value": "eu"}
+        self.assertEqual(api.post(target, {"tagsToAdd": [pair]}).json["names"], ["region"])
+        self.assertEqual(api.post(target, {"tagsToAdd": [pair]}).status, 200)
+        tags = self.ok(self.api.get(target + "?details=true"))["tags"]
+        self.assertEqual(tags[0]["assignmentValues"], ["eu"])
+        self.assertEqual(tags[0]["allowedValues"], ["eu", "us"])
+        bad = api.post(target, {"tagsToAdd": [{"name": "region", "value": "mars"}]})
+        self.assertEqual((bad.status, bad.json["code"]), (400, 1001))
+        objects = self.lake_path + "/tags/region/objects"
+        self.assertEqual(len(self.ok(self.api.get(objects + "?value=eu"))["metadataObjects"]), 1)
+        self.assertEqual(self.ok(self.api.get(objects + "?value=us"))["metadataObjects"], [])
+
+    def test_policies(self):
+        body = {"name": "keep", "policyType": "custom", "enabled": True,
+                "content": {"customRules": {"days": 3}, "properties": {},
+                            "supportedObjectTypes": ["CATALOG", "TABLE"]}}
+        made = self.ok(self.api.post(self.lake_path + "/policies", body))["policy"]
+        self.assertTrue(made["enabled"])
+        self.assertEqual(self.ok(self.api.get(self.lake_path + "/policies"))["names"], ["keep"])
+        self.ok(self.api.patch(self.lake_path + "/policies/keep", {"enable": False}))
+        policy = self.ok(self.api.get(self.lake_path + "/policies/keep"))["policy"]
+        self.assertFalse(policy["enabled"])
+        target = self.objects("catalog", "cat", "policies")
+        self.assertEqual(self.ok(self.api.post(target, {"policiesToAdd": ["keep"]}))["names"],
+                         ["keep"])
+        self.fails(self.api.post(target, {"policiesToAdd": ["keep"]}), 409, 1004,
+                   "PolicyAlreadyAssociatedException")
+        answer = self.api.post(self.objects("schema", "cat.sch", "policies"),
+                               {"policiesToAdd": ["keep"]})
+        self.fails(answer, 400, 1001, "IllegalArgumentException")
+        seen = self.ok(self.api.get(self.objects("table", "cat.sch.tab", "policies") +
+                                    "?details=true"))["policies"]
+        self.assertEqual([(one["name"], one["inherited"]) for one in seen], [("keep", True)])
+        found = self.ok(self.api.get(self.lake_path + "/policies/keep/objects"))["metadataObjects"]
+        self.assertEqual(found, [{"fullName": "cat", "type": "catalog"}])
+
+    def test_without_authorization_there_are_no_users(self):
+        for method, target, body in (
+                ("get", "/users", None), ("post", "/groups", {"name": "g"}),
+                ("get", "/roles/r", None), ("get", "/owners/catalog/cat", None),
+                ("put", "/permissions/users/u/grant", {"roleNames": ["r"]}),
+                ("get", "/objects/catalog/cat/roles", None)):
+            call = getattr(self.api, method)
+            answer = call(self.lake_path + target, body) if body else call(self.lake_path + target)
+            self.fails(answer, 405, 1006, "UnsupportedOperationException")
+        self.assertFalse(self.api.get("/configs").json["gravitino.authorization.enable"])
+
+
+class Authorized(CatalogTest):
+    arguments = ("--catalog-authorization", "on")
+
+    def setUp(self):
+        super().setUp()
+        self.schema = self.make_schema()
+        self.make_table(self.schema)
+        self.lake_path = path(self.lake)
+        self.bob = self.connect(Authorization=basic("bob"))
+
+    def add_bob(self, *objects):
+        self.ok(self.api.post(self.lake_path + "/users", {"name": "bob"}))
+        role = {"name": "reader", "properties": {}, "securableObjects": list(objects)}
+        self.ok(self.api.post(self.lake_path + "/roles", role))
+        self.ok(self.api.put(self.lake_path + "/permissions/users/bob/grant",
+                             {"roleNames": ["reader"]}))
+
+    def grant(self, kind, full_name, *privileges, what="grant"):
+        target = f"{self.lake_path}/permissions/roles/reader/{kind}/{full_name}/{what}"
+        return self.api.put(target, {"privileges": list(privileges)})
+
+    def forbidden(self, answer):
+        self.fails(answer, 403, 1008, "ForbiddenException")
+
+    def test_users_and_groups(self):
+        for words, word in (("users", "user"), ("groups", "group")):
+            target = f"{self.lake_path}/{words}"
+            made = self.ok(self.api.post(target, {"name": "zoe"}))[word]
+            self.assertEqual((made["name"], made["roles"]), ("zoe", []))
+            self.check_audit(made)
+            self.fails(self.api.post(target, {"name": "zoe"}), 409, 1004,
+                       f"{word.capitalize()}AlreadyExistsException")
+            self.assertIn("zoe", self.ok(self.api.get(target))["names"])
+            full = self.ok(self.api.get(target + "?details=true"))[words]
+            self.assertIn("zoe", [one["name"] for one in full])
+            self.assertEqual(self.ok(self.api.get(target + "/zoe"))[word]["name"], "zoe")
+            self.fails(self.api.get(target + "/nobody"), 404, 1003,
+                       f"NoSuch{word.capitalize()}Exception")
+            self.assertTrue(self.ok(self.api.delete(target + "/zoe"))["removed"])
+            self.assertFalse(self.ok(self.api.delete(target + "/zoe"))["removed"])
+        self.assertEqual(self.ok(self.api.get(self.lake_path + "/users"))["names"], ["anonymous"],
+                         "who made it is its first user")
+
+    def test_roles(self):
+        target = self.lake_path + "/roles"
+        made = self.ok(self.api.post(target, {
+            "name": "r", "properties": {"k": "v"},
+            "securableObjects": [{"fullName": "cat.sch", "type": "SCHEMA",
+                                  "privileges": [privilege("USE_SCHEMA", "ALLOW")]}]}))["role"]
+        self.assertEqual(made["securableObjects"],
+                         [{"fullName": "cat.sch", "type": "schema",
+                           "privileges": [privilege("use_schema")]}])
+        self.assertEqual(made["properties"], {"k": "v"})
+        self.assertEqual(self.ok(self.api.get(target))["names"], ["r"])
+        self.fails(self.api.post(target, {"name": "r"}), 409, 1004, "RoleAlreadyExistsException")
+        self.fails(self.api.get(target + "/none"), 404, 1003, "NoSuchRoleException")
+
+        def with_object(kind, name, *privileges):
+            return self.api.post(target, {"name": "x", "securableObjects": [
+                {"fullName": name, "type": kind, "privileges": list(privileges)}]})
+        self.fails(with_object("catalog", "none", privilege("use_catalog")), 400, 1001,
+                   "IllegalMetadataObjectException")
+        self.fails(with_object("table", "cat.sch.tab", privilege("use_catalog")), 400, 1001,
+                   "IllegalPrivilegeException")
+        self.fails(with_object("catalog", "cat", privilege("read_fileset")), 400, 1001,
+                   "IllegalPrivilegeException")
+        self.fails(with_object("catalog", "cat", privilege("use_catalog"),
+                               privilege("use_catalog", "deny")), 400, 1001,
+                   "IllegalPrivilegeException")
+        self.fails(with_object("catalog", "cat", privilege("fly")), 400, 1001,
+                   "IllegalArgumentException")
+        roles = self.lake_path + "/objects/schema/cat.sch/roles"
+        self.assertEqual(self.ok(self.api.get(roles))["names"], ["r"])
+        answer = self.ok(self.api.delete(target + "/r"))
+        self.assertEqual((answer["dropped"], answer["deleted"]), (True, True))
+        self.assertEqual(self.ok(self.api.get(roles))["names"], [])
+
+    def test_permissions(self):
+        self.add_bob()
+        self.fails(self.api.put(self.lake_path + "/permissions/users/bob/grant",
+                                {"roleNames": ["none"]}), 400, 1001, "IllegalRoleException")
+        self.fails(self.api.put(self.lake_path + "/permissions/users/nobody/grant",
+                                {"roleNames": ["reader"]}), 404, 1003, "NoSuchUserException")
+        role = self.ok(self.grant("table", "cat.sch.tab", privilege("select_table"),
+                                  privilege("modify_table", "deny")))["role"]
+        self.assertEqual(role["securableObjects"][0]["privileges"],
+                         [privilege("select_table"), privilege("modify_table", "deny")])
+        self.fails(self.grant("table", "cat.sch.tab", privilege("select_table", "deny")), 400, 1001,
+                   "IllegalPrivilegeException")
+        self.fails(self.grant("table", "cat.sch.none", privilege("select_table")), 404, 1003,
+                   "NoSuchMetadataObjectException")
+        role = self.ok(self.grant("table", "cat.sch.tab", privilege("select_table"),
+                                  privilege("modify_table", "deny"), what="revoke"))["role"]
+        self.assertEqual(role["securableObjects"], [])
+        self.ok(self.grant("catalog", "cat", privilege("use_catalog")))
+        role = self.ok(self.api.put(self.lake_path + "/permissions/roles/reader", {"overrides": [
+            {"fullName": self.lake, "type": "metalake",
+             "privileges": [privilege("create_tag")]}]}))["role"]
+        self.assertEqual(role["securableObjects"],
+                         [{"fullName": self.lake, "type": "metalake",
+                           "privileges": [privilege("create_tag")]}])
+        user = self.ok(self.api.put(self.lake_path + "/permissions/users/bob/revoke",
+                                    {"roleNames": ["reader"]}))["user"]
+        self.assertEqual(user["roles"], [])
+
+    def test_owners(self):
+        self.add_bob()
+        target = self.lake_path + "/owners/table/cat.sch.tab"
+        self.assertEqual(self.ok(self.api.get(target))["owner"],
+                         {"name": "anonymous", "type": "user"})
+        self.assertTrue(self.ok(self.api.put(target, {"name": "bob", "type": "USER"}))["set"])
+        self.assertEqual(self.ok(self.api.get(target))["owner"], {"name": "bob", "type": "user"})
+        self.fails(self.api.put(target, {"name": "eve", "type": "user"}), 404, 1003,
+                   "NoSuchUserException")
+        self.fails(self.api.get(self.lake_path + "/owners/table/cat.sch.none"), 404, 1003,
+                   "NoSuchMetadataObjectException")
+        self.ok(self.api.delete(self.lake_path + "/users/bob"))
+        self.assertNotIn("owner", self.ok(self.api.get(target)))
+
+    def test_strangers_see_nothing(self):
+        for target in ("", "/catalogs", "/catalogs/cat", "/users", "/tags", "/search?name=t"):
+            self.forbidden(self.bob.get(self.lake_path + target))
+        self.assertNotIn(self.lake, [one["name"] for one in
+                                     self.ok(self.bob.get("/api/metalakes"))["metalakes"]])
+        self.assertIn(self.lake, [one["name"] for one in
+                                  self.ok(self.api.get("/api/metalakes"))["metalakes"]])
+        self.forbidden(self.bob.delete(self.lake_path + "?force=true"))
+        self.fails(self.bob.get(path("nolake")), 404, 1003, "NoSuchMetalakeException")
+
+    def test_privileges(self):
+        self.add_bob()
+        self.ok(self.bob.get(self.lake_path))
+        table = path(*self.schema) + "/tables/tab"
+        self.assertEqual(self.ok(self.bob.get(self.lake_path + "/catalogs"))["identifiers"], [])
+        self.forbidden(self.bob.get(table))
+        self.ok(self.grant("catalog", "cat", privilege("use_catalog"), privilege("use_schema")))
+        self.forbidden(self.bob.get(table))
+        tables = path(*self.schema) + "/tables"
+        self.assertEqual(self.ok(self.bob.get(tables))["identifiers"], [])
+        self.ok(self.grant("table", "cat.sch.tab", privilege("select_table")))
+        self.ok(self.bob.get(table))
+        self.assertEqual(len(self.ok(self.bob.get(tables))["identifiers"]), 1)
+        change = {"updates": [update("updateComment", newComment="x")]}
+        self.forbidden(self.bob.put(table, change))
+        self.forbidden(self.bob.delete(table))
+        self.ok(self.grant("schema", "cat.sch", privilege("modify_table"),
+                           privilege("create_table")))
+        self.ok(self.bob.put(table, change))
+        self.forbidden(self.bob.delete(table))
+        self.ok(self.bob.post(tables, {"name": "own", "columns": COLUMNS}))
+        owned = self.ok(self.api.get(self.lake_path + "/owners/table/cat.sch.own"))
+        self.assertEqual(owned["owner"], {"name": "bob", "type": "user"})
+        self.ok(self.bob.delete(tables + "/own"))
+        self.ok(self.grant("metalake", self.lake, privilege("select_table", "deny"),
+                           privilege("modify_table", "deny")))
+        self.forbidden(self.bob.get(table))
+        self.assertEqual(self.ok(self.bob.get(tables))["identifiers"], [])
+        found = self.ok(self.bob.get(self.lake_path + "/search?name=tab"))["metadataObjects"]
+        self.assertEqual(found, [])
+
+    def test_what_users_may_do_with_access_itself(self):
+        self.add_bob()
+        self.ok(self.bob.get(self.lake_path + "/users/bob"))
+        self.ok(self.bob.get(self.lake_path + "/roles/reader"))
+        self.assertEqual(self.ok(self.bob.get(self.lake_path + "/users"))["names"], ["bob"])
+        self.forbidden(self.bob.get(self.lake_path + "/users/anonymous"))
+        self.forbidden(self.bob.post(self.lake_path + "/users", {"name": "eve"}))
+        self.forbidden(self.bob.post(self.lake_path + "/roles", {"name": "r"}))
+        self.forbidden(self.bob.put(self.lake_path + "/permissions/users/bob/grant",
+                                    {"roleNames": ["reader"]}))
+        self.forbidden(self.bob.put(self.lake_path + "/owners/catalog/cat",
+                                    {"name": "bob", "type": "user"}))
+        self.forbidden(self.bob.get(self.lake_path + "/changes"))
+        self.ok(self.api.post(self.lake_path + "/tags", {"name": "pii"}))
+        self.ok(self.grant("metalake", self.lake, privilege("use_catalog")))
+        add = {"tagsToAdd": ["pii"]}
+        self.forbidden(self.bob.post(self.lake_path + "/objects/catalog/cat/tags", add))
+        self.ok(self.grant("tag", "pii", privilege("apply_tag")))
+        self.ok(self.bob.post(self.lake_path + "/objects/catalog/cat/tags", add))
+        self.ok(self.grant("metalake", self.lake, privilege("manage_users"),
+                           privilege("manage_grants"), privilege("create_role")))
+        self.ok(self.bob.post(self.lake_path + "/users", {"name": "eve"}))
+        self.ok(self.bob.post(self.lake_path + "/roles", {"name": "r"}))
+        self.ok(self.bob.put(self.lake_path + "/permissions/users/eve/grant", {"roleNames": ["r"]}))
+        self.assertTrue(self.api.get("/configs").json["gravitino.authorization.enable"])
+
+    def test_grants_at_once(self):
+        self.add_bob()
+        kinds = ["use_catalog", "use_schema", "create_schema", "select_table"]
+
+        def work(number):
+            api = self.connect()
+            target = f"{self.lake_path}/permissions/roles/reader/catalog/cat/grant"
+            answer = api.put(target, {"privileges": [privilege(kinds[number % len(kinds)])]})
+            self.assertEqual(answer.status, 200, answer)
+        in_parallel(8, work)
+        role = self.ok(self.api.get(self.lake_path + "/roles/reader"))["role"]
+        names = sorted(one["name"] for one in role["securableObjects"][0]["privileges"])
+        self.assertEqual(names, sorted(kinds))
+
+
+if __name__ == "__main__":
+    unittest.main()
