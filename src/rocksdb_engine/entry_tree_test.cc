@@ -48,7 +48,7 @@ const char* insert(EntryTree& tree, ByteView user, uint64_t trailer, ByteView va
 
 constexpr uint64_t removal = 0;
 constexpr uint64_t put = 1;
-constexpr uint64_t merge = 2;
+constexpr uint64_t merge_kind = 2;
 constexpr uint64_t trailer_of(uint64_t sequence, uint64_t kind) { return sequence << 8 | kind; }
 
 struct Order {
@@ -243,7 +243,7 @@ TEST(EntryTree, WritingAgainTakesNoMemory) {
 
   // What is added to a value does not hide it.
   const size_t before = count();
-  for (int i = 0; i < 3; i++) write_all(merge);
+  for (int i = 0; i < 3; i++) write_all(merge_kind);
   EXPECT_GE(count(), before + 2'900u);
   for (int i = 0; i < 2; i++) write_all(put);
   EXPECT_LT(count(), 1'100u);
