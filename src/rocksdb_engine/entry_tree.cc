@@ -17,8 +17,10 @@ constexpr size_t trailer_bytes = 8;
 constexpr size_t prefix_words = 6;
 constexpr unsigned levels_max = 16;
 constexpr size_t prefetched_entries = 6;
-constexpr size_t line_bytes = 64;    // of the processor's caches
-constexpr unsigned spins_max = 128;  // before others may have the core, the writer perhaps
+constexpr size_t piece_bytes_max = 16 * 1024;
+constexpr unsigned reclaimed_at_once = 4;  // each is less than what an insert takes
+constexpr size_t line_bytes = 64;          // of the processor's caches
+constexpr unsigned spins_max = 128;        // before others may have the core, the writer perhaps
 
 uint64_t load_le64(const char* bytes) {
   static_assert(std::endian::native == std::endian::little);
@@ -46,14 +48,66 @@ uint64_t first_of_window(uint64_t window, size_t bytes) {
   return bytes >= 8 ? window : window & ~(~uint64_t{0} >> (8 * bytes));
 }
 
-bool is_before(const EntryKey& a, const EntryKey& b) {
-  const int order = a.user.compare(b.user);
-  return order != 0 ? order < 0 : a.trailer > b.trailer;
+// In memory that is used again everything is read and written in one order for all threads: who
+// finds an entry that was taken out is among those who are counted.
+std::atomic<const char*>& older_than(const char* entry) {
+  return reinterpret_cast<std::atomic<const char*>*>(const_cast<char*>(entry))[-1];
 }
+
+// The first of a chain that is not before that trailer, or null. No entry has a trailer of 0: with
+// that RocksDB looks for the next user key, and a chain may be long.
+const char* first_not_before(const char* entry, uint64_t trailer) {
+  if (trailer == 0) return nullptr;
+  while (entry != nullptr && EntryKey::of_entry(entry).trailer > trailer)
+    entry = older_than(entry).load();
+  return entry;
+}
+
+// The last of a chain that is before that trailer, or null.
+const char* last_before(const char* entry, uint64_t trailer) {
+  const char* last = nullptr;
+  for (; entry != nullptr && EntryKey::of_entry(entry).trailer > trailer;
+       entry = older_than(entry).load())
+    last = entry;
+  return last;
+}
+
+// Whether nothing older of its user key is of use to who sees it.
+bool hides_older(uint64_t trailer) {
+  constexpr uint64_t deletion = 0;
+  constexpr uint64_t value = 1;
+  const uint64_t kind = trailer & 0xff;
+  return kind == deletion || kind == value;
+}
+
+size_t varint_of(const char*& at) {
+  size_t number = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    const auto byte = static_cast<unsigned char>(*at++);
+    number |= size_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return number;
+  }
+}
+
+size_t bytes_of_entry(const char* entry) {
+  const char* at = entry;
+  at += varint_of(at);
+  const size_t value_bytes = varint_of(at);
+  return static_cast<size_t>(at - entry) + value_bytes;
+}
+
+// Of memory for an entry of so many bytes, with the pointer before it, in sixteens.
+size_t class_of(size_t bytes) { return (sizeof(char*) + bytes + 15) / 16; }
 
 // As much of it as small records have.
 void prefetch_entry(const char* entry) {
   for (size_t i = 0; i < 3; i++) __builtin_prefetch(entry + i * line_bytes);
+}
+
+// What is read of one that is hidden.
+void prefetch_head(const char* entry) {
+  __builtin_prefetch(entry - sizeof(char*), 1);
+  __builtin_prefetch(entry + line_bytes - sizeof(char*), 1);
 }
 
 size_t common_prefix(ByteView a, ByteView b) {
@@ -71,25 +125,24 @@ EntryKey EntryKey::of_internal_key(ByteView internal_key) {
 }
 
 EntryKey EntryKey::of_entry(const char* entry) {
-  uint32_t bytes = static_cast<unsigned char>(*entry);
+  const auto bytes = static_cast<unsigned char>(*entry);
   if (bytes < 0x80) return of_internal_key({entry + 1, bytes});  // as most are
-  bytes = 0;
-  for (unsigned shift = 0;; shift += 7) {
-    const auto byte = static_cast<unsigned char>(*entry++);
-    bytes |= static_cast<uint32_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) break;
-  }
-  return of_internal_key({entry, bytes});
+  const size_t many = varint_of(entry);
+  return of_internal_key({entry, many});
 }
 
 // What a reader sees of a node while it is changed may be of no instant, but is always memory that
 // it may read. Each store releases and each load acquires: who sees anything new sees, when it
-// looks at the version again, that it changed.
+// looks at the version again, that it changed. What lies before `count`, as it was read, was there
+// while it was read, and so are its entries.
 struct EntryTree::Node {
+  static constexpr uint32_t mixed = ~uint32_t{0};
   std::atomic<uint32_t> version{0};
   std::atomic<uint32_t> count{0};
-  std::atomic<uint32_t> skipped{0};  // what all user keys of the node begin with
-  const unsigned level;              // 0: a leaf
+  std::atomic<uint32_t> skipped{0};         // what all user keys of the node begin with
+  std::atomic<uint32_t> user_bytes{mixed};  // of all user keys, if they are of one size
+  const unsigned level;                     // 0: a leaf
+  uint64_t split_change = 0;                // the last one that split it; of the writer
   std::atomic<Node*> next{nullptr};
   std::array<std::atomic<uint64_t>, prefix_words> prefix;  // as much of it as there is room for
   std::array<std::atomic<uint64_t>, entries_max> windows;
@@ -100,7 +153,7 @@ struct EntryTree::Node {
 
   template <class T>
   static T get(const std::atomic<T>& from) {
-    return from.load(std::memory_order_acquire);
+    return from.load();  // costs no more than to acquire
   }
   template <class T>
   static void set(std::atomic<T>& to, T value) {
@@ -120,11 +173,15 @@ struct EntryTree::Node {
 
   EntryKey key(size_t i) const { return EntryKey::of_entry(get(entries[i])); }
 
-  // What a search reads; of a leaf all of it, for much of it moves when an entry is put in.
-  void prefetch(bool is_leaf) const {
-    const size_t bytes = is_leaf ? sizeof(Node) : offsetof(Node, entries);
-    for (size_t i = 0; i < bytes; i += line_bytes)
+  // What a search reads.
+  void prefetch() const {
+    for (size_t i = 0; i < offsetof(Node, entries); i += line_bytes)
       __builtin_prefetch(reinterpret_cast<const char*>(this) + i);
+  }
+  // What moves if an entry is put in there.
+  void prefetch_entries(size_t from, size_t end) const {
+    for (size_t i = from; i <= std::min(end, entries_max - 1); i += line_bytes / sizeof(char*))
+      __builtin_prefetch(&entries[i], 1);
   }
 
   // How the beginning of a user key compares to what is skipped; if equal, `skip` is no longer than
@@ -167,22 +224,39 @@ struct EntryTree::Node {
     return {all, before, before < all && get(windows[before]) == window, window};
   }
 
-  // How many entries are before the key. Right if the node did not change meanwhile.
-  size_t count_before(const EntryKey& wanted) const {
-    const auto [all, before_window, is_doubtful, window] = place_of(wanted.user);
-    if (!is_doubtful || !is_before(key(before_window), wanted)) return before_window;
+  struct Found {
+    size_t before;  // how many are before the key
+    bool is_equal;  // the one behind these has the key itself
+  };
+  // Right if the node did not change meanwhile.
+  Found find(ByteView user) const {
+    const auto [all, before_window, is_doubtful, window] = place_of(user);
+    if (!is_doubtful) return {before_window, false};
+    // Where the windows have all that is left of keys of one size, nothing is left to be compared.
+    if (user.size() == get(user_bytes) && user.size() <= get(skipped) + sizeof window)
+      return {before_window, true};
+    const int order = key(before_window).user.compare(user);
+    if (order >= 0) return {before_window, order == 0};
     size_t low = before_window + 1;
     size_t high = all;
+    bool is_equal = false;
     while (low < high) {
       const size_t middle = (low + high) / 2;
       const uint64_t there = get(windows[middle]);
-      const bool before = there != window ? there < window : is_before(key(middle), wanted);
-      if (before)
+      const int next = there != window ? (there < window ? -1 : 1) : key(middle).user.compare(user);
+      if (next < 0) {
         low = middle + 1;
-      else
+      } else {
         high = middle;
+        is_equal = next == 0;
+      }
     }
-    return low;
+    return {low, is_equal};
+  }
+  // REQUIRES: an inner node. The child where the key is, if it is anywhere.
+  Node* child_for(const Found& found) const {
+    const size_t behind = std::min(found.before + (found.is_equal ? 1 : 0), entries_max);
+    return get(children[behind == 0 ? 0 : behind - 1]);
   }
 
   // REQUIRES of these: the writer, inside a change.
@@ -198,6 +272,16 @@ struct EntryTree::Node {
     size_t same = 0;
     for (size_t i = 1; i < count.load(); i++) same += get(windows[i]) == get(windows[i - 1]);
     if (same > count.load() / 4) skip(common_prefix(key(0).user, key(count.load() - 1).user));
+  }
+  void note_size(size_t bytes) {
+    const bool is_same = count.load() == 1 || user_bytes.load() == bytes;
+    set(user_bytes, is_same ? static_cast<uint32_t>(bytes) : mixed);
+  }
+  void find_size() {
+    const size_t bytes = key(0).user.size();
+    bool is_same = true;
+    for (size_t i = 1; i < count.load(); i++) is_same &= key(i).user.size() == bytes;
+    set(user_bytes, is_same ? static_cast<uint32_t>(bytes) : mixed);
   }
   // Of an entry that is new. If it begins unlike the others, all windows change. What the others
   // are is read only then: an entry is far away.
@@ -216,7 +300,20 @@ struct EntryTree::Node {
   }
 };
 
-EntryTree::EntryTree(Allocate allocate) : allocate_(std::move(allocate)), root_(make_node(0)) {}
+namespace {
+
+uint64_t next_tree_number() {
+  static std::atomic<uint64_t> trees{0};
+  return ++trees;
+}
+
+}  // namespace
+
+EntryTree::EntryTree(Allocate allocate, ReadEpochs* epochs)
+    : allocate_(std::move(allocate)),
+      epochs_(epochs),
+      number_(next_tree_number()),
+      root_(make_node(0)) {}
 
 EntryTree::Node* EntryTree::make_node(unsigned level) {
   static_assert(alignof(Node) <= 8);
@@ -229,10 +326,81 @@ EntryTree::Node* EntryTree::make_node(unsigned level) {
   return node;
 }
 
-void EntryTree::insert_at(Node& node, const char* entry, Node* child) {
-  const EntryKey key = EntryKey::of_entry(entry);
+// --- memory of entries ---
+
+char* EntryTree::allocate_entry(size_t bytes) {
+  reclaim();
+  const size_t size_class = class_of(bytes);
+  const size_t size = 16 * size_class;
+  char* memory = nullptr;
+  if (size_class < free_classes && !free_[size_class].empty()) {
+    memory = free_[size_class].back();
+    free_[size_class].pop_back();
+  } else if (size > piece_bytes_max / 4) {
+    memory = allocate_(size + 7);
+    memory += -reinterpret_cast<uintptr_t>(memory) % 8;
+  } else {
+    if (piece_bytes_ < size) {
+      piece_ = allocate_(piece_bytes_max);
+      const size_t skipped = -reinterpret_cast<uintptr_t>(piece_) % 8;
+      piece_ += skipped;
+      piece_bytes_ = piece_bytes_max - skipped;
+    }
+    memory = piece_;
+    piece_ += size;
+    piece_bytes_ -= size;
+  }
+  new (memory) std::atomic<const char*>(nullptr);
+  return memory + sizeof(std::atomic<const char*>);
+}
+
+// Who needs what is hidden came before the write that hides it was committed, when its writer was
+// there: so two have to leave, one after the other.
+void EntryTree::reclaim() {
+  constexpr size_t ahead = 8;  // of these the memory is fetched
+  if (hiding_.empty() && unlinked_.empty()) return;
+  epochs_->advance();
+  for (unsigned i = 0; i < reclaimed_at_once && !hiding_.empty(); i++) {
+    const Hiding& first = hiding_.front();
+    if (!epochs_->is_over_twice(first.since)) break;
+    if (hiding_.size() > ahead) {
+      __builtin_prefetch(hiding_[ahead].entry - sizeof(char*), 1);
+      prefetch_head(hiding_[ahead].older);
+    }
+    unlink_older(first.entry);
+    hiding_.pop_front();
+  }
+  for (unsigned i = 0; i < reclaimed_at_once && !unlinked_.empty(); i++) {
+    const Unlinked& first = unlinked_.front();
+    if (!epochs_->is_over(first.since)) break;
+    if (unlinked_.size() > ahead) prefetch_head(unlinked_[ahead].entry);
+    const size_t size_class = class_of(bytes_of_entry(first.entry));
+    if (size_class < free_classes)
+      free_[size_class].push_back(const_cast<char*>(first.entry) - sizeof(char*));
+    unlinked_.pop_front();
+  }
+}
+
+// Those that one of them hid were unlinked before.
+void EntryTree::unlink_older(const char* entry) {
+  const char* older = older_than(entry).load();
+  older_than(entry).store(nullptr);
+  const uint64_t now = epochs_->now();
+  for (; older != nullptr; older = older_than(older).load()) unlinked_.push_back({older, now});
+}
+
+const char* EntryTree::copy_key(const char* entry) {
+  const ByteView user = EntryKey::of_entry(entry).user;
+  const auto bytes = static_cast<size_t>(user.data() + user.size() + trailer_bytes - entry);
+  char* const copy = allocate_(bytes);
+  std::memcpy(copy, entry, bytes);
+  return copy;
+}
+
+// --- inserts ---
+
+void EntryTree::insert_at(Node& node, size_t at, const char* entry, Node* child) {
   const size_t all = node.count.load();
-  const size_t at = node.count_before(key);
   node.begin_change();
   for (size_t i = all; i > at; i--) {
     Node::set(node.entries[i], Node::get(node.entries[i - 1]));
@@ -244,15 +412,18 @@ void EntryTree::insert_at(Node& node, const char* entry, Node* child) {
   if (child != nullptr) Node::set(node.children[at], child);
   Node::set(node.count, static_cast<uint32_t>(all + 1));
   node.place_window(at);
+  node.note_size(EntryKey::of_entry(entry).user.size());
   node.end_change();
 }
 
-// In an inner node no entry may be behind the keys of its child: of the first child that would be
-// one that came later.
+// In an inner node no key may be behind the keys of its child: of the first child that would be one
+// that came later.
 void EntryTree::lower_first(Node& node, const char* entry) {
+  const char* const key = copy_key(entry);
   node.begin_change();
-  Node::set(node.entries[0], entry);
+  Node::set(node.entries[0], key);
   node.place_window(0);
+  node.note_size(EntryKey::of_entry(key).user.size());
   node.end_change();
 }
 
@@ -269,91 +440,146 @@ EntryTree::Node* EntryTree::split(Node& node) {
   Node::set(right->skipped, Node::get(node.skipped));
   for (size_t i = 0; i < prefix_words; i++) Node::set(right->prefix[i], Node::get(node.prefix[i]));
   right->skip_more_if_useful();
+  right->find_size();
   Node::set(right->next, Node::get(node.next));
   node.begin_change();
   Node::set(node.next, right);
   Node::set(node.count, static_cast<uint32_t>(kept));
   node.skip_more_if_useful();
+  node.find_size();
   node.end_change();
   return right;
 }
 
-void EntryTree::insert(const char* entry) {
+void EntryTree::insert(const char* entry, Places* places) {
   const EntryKey key = EntryKey::of_entry(entry);
+  ASSERT(key.trailer != 0);
+  if (places != nullptr)
+    if (Node* const leaf = looked_up(key.user, *places); leaf != nullptr)
+      if (insert_into(*leaf, key, entry)) return;
   std::array<Node*, levels_max> path;
   Node* node = root_.load();
+  const unsigned levels = node->level + 1;
   while (node->level != 0) {
     path[node->level] = node;
-    const size_t before = node->count_before(key);
-    if (before == 0) lower_first(*node, entry);
-    node = Node::get(node->children[before == 0 ? 0 : before - 1]);
+    const Node::Found found = node->find(key.user);
+    if (found.before == 0 && !found.is_equal) lower_first(*node, entry);
+    node = node->child_for(found);
   }
-  const char* added = entry;
-  Node* child = nullptr;
-  for (;;) {
-    if (node->count.load() < entries_max) return insert_at(*node, added, child);
-    Node* const right = split(*node);
-    const char* const first_right = Node::get(right->entries[0]);
-    Node& half =
-        is_before(EntryKey::of_entry(added), EntryKey::of_entry(first_right)) ? *node : *right;
-    insert_at(half, added, child);
-    // What is inserted is never before all of the right half, so that its first stays its first.
-    added = first_right;
-    child = right;
-    if (node == root_.load()) {
-      const unsigned level = node->level + 1;
-      ASSERT(level < levels_max);
-      Node* const root = make_node(level);
-      insert_at(*root, Node::get(node->entries[0]), node);
-      insert_at(*root, added, child);
-      root_.store(root, std::memory_order_release);
-      return;
-    }
-    node = path[node->level + 1];
-  }
+  path[0] = node;
+  if (!insert_into(*node, key, entry))
+    insert_new({path.data(), levels}, node->find(key.user).before, entry);
 }
 
-const EntryTree::Node* EntryTree::leaf_for(const EntryKey& key) const {
+// False if that would change the nodes above it too.
+bool EntryTree::insert_into(Node& leaf, const EntryKey& key, const char* entry) {
+  const auto [before, is_equal] = leaf.find(key.user);
+  if (!is_equal) {
+    if (before == 0 || leaf.count.load() == entries_max) return false;
+    insert_at(leaf, before, entry, nullptr);
+    return true;
+  }
+  const char* const latest = Node::get(leaf.entries[before]);
+  older_than(entry).store(latest, std::memory_order_relaxed);
+  leaf.entries[before].store(entry);  // a place is as good with the one as with the other
+  if (epochs_ != nullptr && hides_older(key.trailer))
+    hiding_.push_back({entry, latest, epochs_->now()});
+  return true;
+}
+
+// Where a node is full its upper half, and the key that this begins with, go into the node above.
+void EntryTree::insert_new(std::span<Node* const> path, size_t at, const char* entry) {
+  if (path[0]->count.load() < entries_max) return insert_at(*path[0], at, entry, nullptr);
+  const uint64_t change = changes_.load() + 1;
+  changes_.store(change);
+  const char* added = entry;
+  Node* child = nullptr;
+  for (unsigned level = 0;; level++) {
+    Node* const node = path[level];
+    if (level != 0) at = node->find(EntryKey::of_entry(added).user).before;
+    if (node->count.load() < entries_max) {
+      insert_at(*node, at, added, child);
+      break;
+    }
+    (level == 0 ? node->split_change : inner_change_) = change;
+    Node* const right = split(*node);
+    const size_t kept = node->count.load();
+    // Never before all of the right half, so that its first stays its first.
+    at <= kept ? insert_at(*node, at, added, child) : insert_at(*right, at - kept, added, child);
+    const char* const first_right = Node::get(right->entries[0]);
+    added = level == 0 ? copy_key(first_right) : first_right;
+    child = right;
+    if (level + 1 < path.size()) continue;
+    ASSERT(level + 1 < levels_max);
+    Node* const root = make_node(level + 1);
+    const char* const first = Node::get(node->entries[0]);
+    insert_at(*root, 0, level == 0 ? copy_key(first) : first, node);
+    insert_at(*root, 1, added, child);
+    root_.store(root, std::memory_order_release);
+    inner_change_ = change;
+    break;
+  }
+  changes_.store(change + 1);
+}
+
+const EntryTree::Node* EntryTree::leaf_for(ByteView user, Wanted wanted) const {
   const Node* node = root_.load(std::memory_order_acquire);
   while (node->level != 0) {
     const uint32_t version = node->stable_version();
-    const size_t before = std::min(node->count_before(key), entries_max);
-    const Node* const child = Node::get(node->children[before == 0 ? 0 : before - 1]);
+    Node::Found found = node->find(user);
+    if (wanted == Wanted::key_before) found.is_equal = false;
+    const Node* const child = node->child_for(found);
     if (node->is_still(version)) node = child;
   }
   return node;
 }
 
 // Level by level for some at a time: while one waits for its node, so do the others.
-void EntryTree::prefetch(std::span<const ByteView> user_keys) const {
+void EntryTree::look_up(std::span<const ByteView> user_keys, Places& places) const {
   constexpr size_t group_max = 16;
   while (!user_keys.empty()) {
     const auto group = user_keys.first(std::min(user_keys.size(), group_max));
     user_keys = user_keys.subspan(group.size());
-    std::array<const Node*, group_max> nodes;
-    const Node* const root = root_.load(std::memory_order_acquire);
+    const uint64_t change = changes_.load();
+    if (change % 2 != 0) continue;
+    std::array<Node*, group_max> nodes;
+    Node* const root = root_.load(std::memory_order_acquire);
     nodes.fill(root);
     for (unsigned level = root->level; level > 0; level--) {
       for (size_t i = 0; i < group.size(); i++) {
-        if (nodes[i] == nullptr) continue;  // what led to it was just changing
-        const size_t before = nodes[i]->place_of(group[i]).before;
-        nodes[i] = Node::get(nodes[i]->children[before == 0 ? 0 : before - 1]);
-        if (nodes[i] != nullptr) nodes[i]->prefetch(level == 1);
+        const Node* const node = nodes[i];
+        if (node == nullptr) continue;
+        const uint32_t version = Node::get(node->version);
+        nodes[i] = node->child_for(node->find(group[i]));
+        if (version % 2 != 0 || !node->is_still(version)) nodes[i] = nullptr;
+        if (nodes[i] != nullptr) nodes[i]->prefetch();
       }
     }
-    // What was written to the same key before is looked at: it may be another key.
     for (size_t i = 0; i < group.size(); i++) {
       if (nodes[i] == nullptr) continue;
       const Node::Place place = nodes[i]->place_of(group[i]);
-      if (place.is_doubtful) __builtin_prefetch(Node::get(nodes[i]->entries[place.before]));
+      nodes[i]->prefetch_entries(place.before, place.is_doubtful ? place.before : place.all);
+      places.places_.push_back({group[i], number_, nodes[i], change});
     }
   }
+}
+
+// Null if it is not known, or may be elsewhere now.
+EntryTree::Node* EntryTree::looked_up(ByteView user, Places& places) const {
+  if (places.next_ == places.places_.size()) return nullptr;
+  const Places::Place& next = places.places_[places.next_];
+  if (next.tree != number_ || next.user != user) return nullptr;
+  places.next_++;
+  if (next.leaf->split_change > next.change || inner_change_ > next.change) return nullptr;
+  return next.leaf;
 }
 
 bool EntryTree::contains(const EntryKey& key) const {
   Position position(*this);
   position.to_lower_bound(key);
-  return position.valid() && !is_before(key, EntryKey::of_entry(position.entry()));
+  if (!position.valid()) return false;
+  const EntryKey found = EntryKey::of_entry(position.entry());
+  return found.user == key.user && found.trailer == key.trailer;
 }
 
 // --- positions ---
@@ -374,47 +600,60 @@ void EntryTree::Position::to_first() {
 }
 
 void EntryTree::Position::to_lower_bound(const EntryKey& key) {
-  const Node* node = tree_->leaf_for(key);
+  const Node* node = tree_->leaf_for(key.user, Wanted::key);
   for (;;) {
     const uint32_t version = node->stable_version();
-    const size_t index = node->count_before(key);
-    const bool is_in = index < Node::get(node->count);
-    const char* const entry = is_in ? Node::get(node->entries[index]) : nullptr;
+    const Node::Found found = node->find(key.user);
+    const size_t all = std::min<size_t>(Node::get(node->count), entries_max);
+    size_t index = found.before;
+    const char* entry = nullptr;
+    if (found.is_equal && index < all) {
+      entry = first_not_before(Node::get(node->entries[index]), key.trailer);
+      if (entry == nullptr) index++;
+    }
+    if (entry == nullptr && index < all) entry = Node::get(node->entries[index]);
     const Node* const right = Node::get(node->next);
     if (!node->is_still(version)) continue;
     node_ = node;
     version_ = version;
     index_ = index;
     entry_ = entry;
-    if (is_in || right == nullptr) return;
+    if (entry != nullptr || right == nullptr) return;
     node = right;
   }
 }
 
 void EntryTree::Position::to_last_before(const EntryKey& key) {
-  const Node* node = tree_->leaf_for(key);
+  const Node* node = tree_->leaf_for(key.user, Wanted::key_before);
   const char* found = nullptr;
   for (;;) {
     const uint32_t version = node->stable_version();
-    const size_t index = node->count_before(key);
-    const char* const entry = index == 0 ? nullptr : Node::get(node->entries[index - 1]);
-    const bool may_go_on = index == Node::get(node->count);
+    const auto [before, is_equal] = node->find(key.user);
+    const size_t all = std::min<size_t>(Node::get(node->count), entries_max);
+    size_t index = before;
+    const char* entry = nullptr;
+    if (is_equal && index < all) entry = last_before(Node::get(node->entries[index]), key.trailer);
+    if (entry == nullptr && index != 0) entry = last_before(Node::get(node->entries[--index]), 0);
+    const bool may_go_on = before == all;
     const Node* const right = Node::get(node->next);
     if (!node->is_still(version)) continue;
-    if (index == 0) break;  // it is the one found before, or there is none
+    if (entry == nullptr) break;  // it is the one found before, or there is none
     found = entry;
     node_ = node;
     version_ = version;
-    index_ = index - 1;
+    index_ = index;
     if (!may_go_on || right == nullptr) break;
-    node = right;  // it may have been split
+    node = right;  // it may have been split, or begin with that key
   }
   entry_ = found;
 }
 
 void EntryTree::Position::to_last_not_after(const EntryKey& key) {
   to_lower_bound(key);
-  if (valid() && !is_before(key, EntryKey::of_entry(entry_))) return;  // that very key
+  if (valid()) {
+    const EntryKey found = EntryKey::of_entry(entry_);
+    if (found.user == key.user && found.trailer == key.trailer) return;  // that very key
+  }
   to_last_before(key);
 }
 
@@ -426,7 +665,8 @@ void EntryTree::Position::to_last() {
     const Node* const right = Node::get(node->next);
     const Node* const child =
         node->level != 0 && all != 0 ? Node::get(node->children[all - 1]) : nullptr;
-    const char* const entry = all == 0 ? nullptr : Node::get(node->entries[all - 1]);
+    const char* const latest = all == 0 ? nullptr : Node::get(node->entries[all - 1]);
+    const char* const entry = node->level == 0 ? last_before(latest, 0) : nullptr;
     if (!node->is_still(version)) continue;
     if (right != nullptr) {
       node = right;
@@ -443,38 +683,38 @@ void EntryTree::Position::to_last() {
 }
 
 void EntryTree::Position::next() {
-  for (;;) {
-    const size_t index = index_ + 1;
-    const bool is_in = index < Node::get(node_->count);
-    const char* const entry = is_in ? Node::get(node_->entries[index]) : nullptr;
-    const Node* const right = Node::get(node_->next);
-    if (!node_->is_still(version_)) {
-      to_lower_bound(EntryKey::of_entry(entry_));  // where it is now
-      continue;
-    }
-    index_ = index;
-    entry_ = entry;
-    // Who passes over all of them, as a flush does, need not wait for each.
-    if (index + prefetched_entries < entries_max)
-      prefetch_entry(Node::get(node_->entries[index + prefetched_entries]));
-    if (index == 1 && right != nullptr) right->prefetch(true);
-    // Nothing is ever put before the first entry of a node that has one on its left.
-    if (!is_in && right != nullptr) to_first_of(right);
+  if (const char* const older = older_than(entry_).load(); older != nullptr) {
+    entry_ = older;
     return;
   }
+  const size_t index = index_ + 1;
+  const bool is_in = index < Node::get(node_->count);
+  const char* const entry = is_in ? Node::get(node_->entries[index]) : nullptr;
+  const Node* const right = Node::get(node_->next);
+  if (!node_->is_still(version_)) {  // it may be elsewhere
+    const EntryKey key = EntryKey::of_entry(entry_);
+    return to_lower_bound({key.user, key.trailer - 1});
+  }
+  index_ = index;
+  entry_ = entry;
+  // Who passes over all of them, as a flush does, need not wait for each.
+  if (index + prefetched_entries < entries_max)
+    prefetch_entry(Node::get(node_->entries[index + prefetched_entries]));
+  if (index == 1 && right != nullptr) right->prefetch();
+  // Nothing is ever put before the first key of a node that has one on its left.
+  if (!is_in && right != nullptr) to_first_of(right);
 }
 
 void EntryTree::Position::previous() {
-  const EntryKey key = EntryKey::of_entry(entry_);
-  if (index_ > 0) {
-    const char* const entry = Node::get(node_->entries[index_ - 1]);
+  if (index_ > 0 && Node::get(node_->entries[index_]) == entry_) {
+    const char* const entry = last_before(Node::get(node_->entries[index_ - 1]), 0);
     if (node_->is_still(version_)) {
       index_--;
       entry_ = entry;
       return;
     }
   }
-  to_last_before(key);
+  to_last_before(EntryKey::of_entry(entry_));
 }
 
 }  // namespace trellis

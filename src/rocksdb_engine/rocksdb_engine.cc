@@ -59,6 +59,7 @@ struct Database {
   std::unique_ptr<rocksdb::Env> env;
   std::unique_ptr<WalPrefixFilter> filter;
   std::shared_ptr<rocksdb::Cache> cache;
+  std::shared_ptr<ReadEpochs> main_epochs;
   std::shared_ptr<const TreeMemTableFactory> main_memtables;
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> families;
@@ -71,6 +72,7 @@ class Store final : public RocksdbEngine {
         db_(*database_->db),
         main_(*database_->families[0]),
         blocks_family_(*database_->families[1]),
+        epochs_(*database_->main_epochs),
         identity_(identity),
         wal_(db_, database_->logs, options.everysec_period),
         room_(*database_->env, store_path(options.path), options.disk_reserve_bytes,
@@ -111,6 +113,7 @@ class Store final : public RocksdbEngine {
   rocksdb::DB& db_;
   rocksdb::ColumnFamilyHandle& main_;
   rocksdb::ColumnFamilyHandle& blocks_family_;
+  ReadEpochs& epochs_;  // of all who read or write the main family: tree_memtable.h
   const StoreIdentity identity_;
   // Held shared by commits that expect nothing, and alone from checking an expectation to the write
   // that relies on it.
@@ -135,6 +138,7 @@ Store::~Store() {
 
 Status Store::get(ByteView key, Value& value) {
   const ReadSampler::Sample sample(sampler_);
+  const ReadEpochs::Reader reader(epochs_);
   static const rocksdb::ReadOptions options;
   SlicePin& pin = value.pin<SlicePin>();
   pin.slice.Reset();
@@ -153,11 +157,13 @@ Status Store::multi_get(std::span<const ByteView> keys, std::span<Value> values)
   ASSERT(keys.size() == values.size());
   if (keys.size() == 1) return get(keys[0], values[0]);
   const ReadSampler::Sample sample(sampler_);
+  const ReadEpochs::Reader reader(epochs_);
   return reads_.read(keys, values);
 }
 
 Result<ScanPage> Store::scan(const ScanRequest& request, ScanVisitor visit) {
   const ReadSampler::Sample sample(sampler_);
+  const ReadEpochs::Reader reader(epochs_);
   return scan_page(db_, main_, request, visit);
 }
 
@@ -192,8 +198,8 @@ void Store::prefetch(const WriteSet& writes) const {
   std::vector<ByteView> keys;
   keys.reserve(std::min(writes.count(), prefetched_writes_max));
   for (auto write = writes.begin(); write != writes.end() && keys.size() < keys.capacity(); ++write)
-    keys.push_back((*write).key);
-  TreeMemTableFactory::Newest(*database_->main_memtables).prefetch(keys);
+    if ((*write).op != WriteOp::remove_range) keys.push_back((*write).key);
+  TreeMemTableFactory::Newest(*database_->main_memtables).expect(keys);
 }
 
 void Store::append(BatchBytes& batch, const WriteSet& writes) {
@@ -227,6 +233,7 @@ void Store::write(BatchBytes& bytes, Commits commits, Outcomes outcomes) {
     batch.PutLogData(encode_sync_note(durable)).PermitUncheckedError();
   }
   const rocksdb::Status status = write_unsynced(db_, batch);
+  TreeMemTableFactory::Newest::forget_expected();
   bool everysec = false;
   for (size_t i = 0; i < commits.size(); i++) {
     if (!outcomes[i].has_value()) continue;
@@ -261,6 +268,7 @@ void Store::commit_in_order(Commits commits, Outcomes outcomes) {
 
 CommitTicket Store::commit_many(Commits commits, Outcomes outcomes) {
   ASSERT(commits.size() == outcomes.size());
+  const ReadEpochs::Reader reader(epochs_);
   const bool expecting = std::any_of(commits.begin(), commits.end(), [](const Commit* commit) {
     return !commit->expectations.empty();
   });
@@ -338,6 +346,7 @@ Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, r
   StoreOptions store = make_store_options(options, *database->env);
   store.db.wal_filter = database->filter.get();
   database->cache = store.cache;
+  database->main_epochs = store.main_epochs;
   database->main_memtables = store.main_memtables;
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(

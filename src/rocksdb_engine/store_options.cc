@@ -90,10 +90,11 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
   store.db.write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(0, store.cache);
   // What is written again while it is in a memtable never reaches the disk, and every table that a
   // flush makes is merged with all below it: large ones halve the work.
-  const size_t write_buffer_bytes = std::clamp(options.cache_bytes / 5, mib, 128 * mib);
+  const size_t write_buffer_bytes = std::clamp(options.cache_bytes / 5, mib, 256 * mib);
 
   store.main = family_options(store.cache, write_buffer_bytes, 4096);
-  const auto main_memtables = std::make_shared<TreeMemTableFactory>();
+  store.main_epochs = std::make_shared<ReadEpochs>();
+  const auto main_memtables = std::make_shared<TreeMemTableFactory>(store.main_epochs);
   store.main_memtables = main_memtables;
   store.main.memtable_factory = main_memtables;
   store.main.prefix_extractor = make_collection_prefix();
@@ -112,12 +113,13 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
   store.db.env = &env;
   store.db.listeners.push_back(std::make_shared<PoliteCompactions>());
   store.db.allow_concurrent_memtable_write = false;  // tree_memtable.h
+  store.db.flush_verify_memtable_count = false;      // the same
   store.db.create_if_missing = true;  // data_directory has made sure that nothing can be lost
   store.db.create_missing_column_families = true;
   store.db.max_background_jobs = background_jobs(options.background_threads);
   store.db.max_open_files = open_files_max();
   // A family that is rarely written would otherwise keep gigabytes of log to replay at a start.
-  store.db.max_total_wal_size = 4 * write_buffer_bytes;
+  store.db.max_total_wal_size = std::min(4 * write_buffer_bytes, 512 * mib);
   store.db.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   store.db.bytes_per_sync = mib;
   store.db.info_log = make_rocksdb_logger();

@@ -19,6 +19,7 @@ struct StoreOptions {
   rocksdb::ColumnFamilyOptions main;
   rocksdb::ColumnFamilyOptions blocks;
   std::shared_ptr<rocksdb::Cache> cache;
+  std::shared_ptr<ReadEpochs> main_epochs;
   std::shared_ptr<const TreeMemTableFactory> main_memtables;
 };
 

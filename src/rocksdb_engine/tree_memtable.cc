@@ -42,12 +42,18 @@ class TreeMemTable final : public rocksdb::MemTableRep {
  public:
   using Newest = TreeMemTableFactory::Newest;
 
-  TreeMemTable(rocksdb::Allocator* allocator, std::shared_ptr<Newest::Place> newest)
-      : MemTableRep(allocator), newest_(std::move(newest)), tree_([this](size_t bytes) {
-          char* memory = nullptr;
-          Allocate(bytes, &memory);
-          return memory;
-        }) {
+  TreeMemTable(rocksdb::Allocator* allocator, std::shared_ptr<ReadEpochs> epochs,
+               std::shared_ptr<Newest::Place> newest)
+      : MemTableRep(allocator),
+        epochs_(std::move(epochs)),
+        newest_(std::move(newest)),
+        tree_(
+            [this](size_t bytes) {
+              char* memory = nullptr;
+              MemTableRep::Allocate(bytes, &memory);
+              return memory;
+            },
+            epochs_.get()) {
     const std::unique_lock lock(newest_->mutex);
     newest_->memtable = this;
   }
@@ -56,10 +62,18 @@ class TreeMemTable final : public rocksdb::MemTableRep {
     if (newest_->memtable == this) newest_->memtable = nullptr;
   }
 
-  void prefetch(std::span<const ByteView> user_keys) const { tree_.prefetch(user_keys); }
+  void expect(std::span<const ByteView> user_keys) const { tree_.look_up(user_keys, places()); }
+  static EntryTree::Places& places() {
+    static thread_local EntryTree::Places places;
+    return places;
+  }
 
+  rocksdb::KeyHandle Allocate(size_t bytes, char** entry) override {
+    *entry = tree_.allocate_entry(bytes);
+    return *entry;
+  }
   void Insert(rocksdb::KeyHandle handle) override {
-    tree_.insert(static_cast<const char*>(handle));
+    tree_.insert(static_cast<const char*>(handle), &places());
   }
   bool Contains(const char* key) const override { return tree_.contains(EntryKey::of_entry(key)); }
   size_t ApproximateMemoryUsage() override { return 0; }  // all of it is the allocator's
@@ -114,19 +128,21 @@ class TreeMemTable final : public rocksdb::MemTableRep {
   };
 
   static thread_local TreeIterator* lent_;  // to RocksDB's get
+  const std::shared_ptr<ReadEpochs> epochs_;
   const std::shared_ptr<Newest::Place> newest_;
   EntryTree tree_;
 };
 
 thread_local TreeMemTable::TreeIterator* TreeMemTable::lent_ = nullptr;
 
-TreeMemTableFactory::TreeMemTableFactory() : newest_(std::make_shared<Newest::Place>()) {}
+TreeMemTableFactory::TreeMemTableFactory(std::shared_ptr<ReadEpochs> epochs)
+    : epochs_(std::move(epochs)), newest_(std::make_shared<Newest::Place>()) {}
 TreeMemTableFactory::~TreeMemTableFactory() = default;
 
 rocksdb::MemTableRep* TreeMemTableFactory::CreateMemTableRep(
     const rocksdb::MemTableRep::KeyComparator&, rocksdb::Allocator* allocator,
     const rocksdb::SliceTransform*, rocksdb::Logger*) {
-  return new TreeMemTable(allocator, newest_);
+  return new TreeMemTable(allocator, epochs_, newest_);
 }
 
 TreeMemTableFactory::Newest::Newest(const TreeMemTableFactory& factory) : place_(*factory.newest_) {
@@ -134,8 +150,9 @@ TreeMemTableFactory::Newest::Newest(const TreeMemTableFactory& factory) : place_
 }
 TreeMemTableFactory::Newest::~Newest() { place_.mutex.unlock_shared(); }
 
-void TreeMemTableFactory::Newest::prefetch(std::span<const ByteView> user_keys) const {
-  if (place_.memtable != nullptr) place_.memtable->prefetch(user_keys);
+void TreeMemTableFactory::Newest::expect(std::span<const ByteView> user_keys) const {
+  if (place_.memtable != nullptr) place_.memtable->expect(user_keys);
 }
+void TreeMemTableFactory::Newest::forget_expected() { TreeMemTable::places().clear(); }
 
 }  // namespace trellis

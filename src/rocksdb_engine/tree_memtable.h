@@ -1,6 +1,7 @@
 // RocksDB's memtable as an EntryTree (entry_tree.h).
 //
-// REQUIRES of the options: the bytewise comparator, and allow_concurrent_memtable_write = false.
+// REQUIRES of the options: the bytewise comparator, allow_concurrent_memtable_write = false, and
+// flush_verify_memtable_count = false, for what is hidden is not flushed.
 #pragma once
 
 #include <rocksdb/memtablerep.h>
@@ -10,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/shared_mutex.h"
+#include "rocksdb_engine/read_epochs.h"
 
 namespace trellis {
 
@@ -17,7 +19,9 @@ class TreeMemTable;
 
 class TreeMemTableFactory final : public rocksdb::MemTableRepFactory {
  public:
-  TreeMemTableFactory();
+  // With `epochs` all who read the family are counted there, for as long as they have an iterator
+  // or a snapshot, and all who write to it.
+  explicit TreeMemTableFactory(std::shared_ptr<ReadEpochs> epochs = nullptr);
   ~TreeMemTableFactory() override;
   using rocksdb::MemTableRepFactory::CreateMemTableRep;
   rocksdb::MemTableRep* CreateMemTableRep(const rocksdb::MemTableRep::KeyComparator&,
@@ -34,8 +38,10 @@ class TreeMemTableFactory final : public rocksdb::MemTableRepFactory {
     ~Newest();
     Newest(const Newest&) = delete;
     Newest& operator=(const Newest&) = delete;
-    // A hint: these keys are to be written soon.
-    void prefetch(std::span<const ByteView> user_keys) const;
+    // A hint: this thread is to write these keys next, in this order. They stay until it is told to
+    // forget them.
+    void expect(std::span<const ByteView> user_keys) const;
+    static void forget_expected();
 
    private:
     friend class TreeMemTableFactory;
@@ -48,7 +54,9 @@ class TreeMemTableFactory final : public rocksdb::MemTableRepFactory {
   };
 
  private:
-  const std::shared_ptr<Newest::Place> newest_;  // memtables may outlive the factory
+  // Memtables may outlive the factory.
+  const std::shared_ptr<ReadEpochs> epochs_;
+  const std::shared_ptr<Newest::Place> newest_;
 };
 
 }  // namespace trellis
