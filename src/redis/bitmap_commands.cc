@@ -17,8 +17,6 @@ namespace {
 
 using namespace command_flag;
 
-constexpr uint64_t fragment_bytes = redis_bitmap_fragment_bytes;
-
 Error bad_offset() { return reply_with("ERR bit offset is not an integer or out of range"); }
 
 // With a # in front it is of fields of so many bits.
@@ -59,7 +57,7 @@ Result<bool> set_string_bit(Keys& keys, Key& key, uint64_t offset, bool on) {
 
 Result<bool> set_bitmap_bit(Keys& keys, Key& key, uint64_t offset, bool on) {
   const uint64_t byte = offset / 8;
-  const uint64_t fragment = byte / fragment_bytes * fragment_bytes;
+  const uint64_t fragment = byte / redis_bitmap_fragment_bytes * redis_bitmap_fragment_bytes;
   const size_t at = byte - fragment;
   Value old;
   if (key.exists()) TRY(get_fragment(keys, key, fragment, old));
@@ -230,7 +228,8 @@ Position find_within(ByteView bytes, uint64_t offset, const BitRange& range, boo
 Result<Position> find_in_fragment(Keys& keys, const Key& key, uint64_t offset,
                                   const BitRange& range, bool bit) {
   Bytes bytes;
-  TRY(read_text(keys, key, offset, std::min(offset + fragment_bytes, key.size()), bytes));
+  TRY(read_text(keys, key, offset, std::min(offset + redis_bitmap_fragment_bytes, key.size()),
+                bytes));
   return find_within(bytes, offset, range, bit);
 }
 
@@ -239,24 +238,26 @@ Result<Position> find_in_fragment(Keys& keys, const Key& key, uint64_t offset,
 Result<Position> find_in_bitmap(Keys& keys, const Key& key, const BitRange& range, bool bit) {
   constexpr uint64_t near_fragments = 64;
   const uint64_t end = range.last / 8 + 1;
-  uint64_t offset = range.first / 8 / fragment_bytes * fragment_bytes;
-  const uint64_t near_end = std::min(end, offset + near_fragments * fragment_bytes);
+  uint64_t offset = range.first / 8 / redis_bitmap_fragment_bytes * redis_bitmap_fragment_bytes;
+  const uint64_t near_end = std::min(end, offset + near_fragments * redis_bitmap_fragment_bytes);
   Position found;
-  for (; offset < near_end && !found; offset += fragment_bytes) {
+  for (; offset < near_end && !found; offset += redis_bitmap_fragment_bytes) {
     TRY_ASSIGN(found, find_in_fragment(keys, key, offset, range, bit));
   }
   if (found || offset >= end) return found;
-  std::vector<bool> may_have((end - offset + fragment_bytes - 1) / fragment_bytes, !bit);
+  std::vector<bool> may_have(
+      (end - offset + redis_bitmap_fragment_bytes - 1) / redis_bitmap_fragment_bytes, !bit);
   TRY(visit_fragments(keys, key, offset, end, [&](uint64_t at, ByteView stored) {
     if (at < offset) return;
-    const bool is_full = stored.size() == std::min(fragment_bytes, key.size() - at) &&
+    const bool is_full = stored.size() == std::min(redis_bitmap_fragment_bytes, key.size() - at) &&
                          stored.find_first_not_of('\xff') == ByteView::npos;
-    may_have[(at - offset) / fragment_bytes] =
+    may_have[(at - offset) / redis_bitmap_fragment_bytes] =
         bit ? stored.find_first_not_of('\0') != ByteView::npos : !is_full;
   }));
   for (size_t i = 0; i < may_have.size() && !found; i++) {
     if (!may_have[i]) continue;
-    TRY_ASSIGN(found, find_in_fragment(keys, key, offset + i * fragment_bytes, range, bit));
+    TRY_ASSIGN(found,
+               find_in_fragment(keys, key, offset + i * redis_bitmap_fragment_bytes, range, bit));
   }
   return found;
 }
@@ -454,6 +455,8 @@ Status run_bitfield(Call& call, bool only_gets) {
 Status bitfield(Call& call) { return run_bitfield(call, false); }
 Status bitfield_ro(Call& call) { return run_bitfield(call, true); }
 
+namespace bitmap_table {
+
 constexpr KeyPositions one{1, 1, 1};
 constexpr uint32_t change = write | denyoom;
 
@@ -468,8 +471,10 @@ const Command table[] = {
     {"setbit", 4, change, one, setbit, "2.2.0", "Sets one bit of a string."},
 };
 
+}  // namespace bitmap_table
+
 }  // namespace
 
-std::span<const Command> bitmap_commands() { return table; }
+std::span<const Command> bitmap_commands() { return bitmap_table::table; }
 
 }  // namespace trellis

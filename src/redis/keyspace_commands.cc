@@ -29,7 +29,7 @@ constexpr uint64_t checksum_mask = (1U << 12) - 1;
 constexpr size_t page_keys_max = 10'000;
 constexpr size_t places_tried_max = 8;
 
-struct Found {
+struct FoundKey {
   Bytes name;
   std::optional<RedisType> type;  // absent: it is not there for clients
 };
@@ -43,7 +43,7 @@ class Names {
             redis_metadata_key(call.session.tenant->id(), slots.of(call.session.database), {})) {}
 
   struct Page {
-    std::vector<Found> keys;
+    std::vector<FoundKey> keys;
     bool more = false;
   };
   // From the first at or behind `from` to before those that begin with `end`.
@@ -51,7 +51,7 @@ class Names {
     Page page;
     const auto take = [&](ByteView key, ByteView record) {
       const auto metadata = decode_redis_metadata(record);
-      Found found{Bytes(key.substr(prefix_.size())), std::nullopt};
+      FoundKey found{Bytes(key.substr(prefix_.size())), std::nullopt};
       if (metadata && is_visible(*metadata, call_.now_ms)) found.type = metadata->type;
       page.keys.push_back(std::move(found));
       return Visit::go_on;
@@ -178,7 +178,7 @@ Result<uint64_t> cut(Names& names, Names::Page& page, size_t count) {
 }
 
 Result<uint64_t> next_page(Names& names, uint64_t cursor, const KeyScanOptions& options,
-                           std::vector<Found>& keys) {
+                           std::vector<FoundKey>& keys) {
   const Bytes front = options.has_pattern ? glob_prefix(options.pattern) : Bytes();
   std::optional<Bytes> end;
   if (!prefix_end(front).empty()) end = prefix_end(front);
@@ -205,16 +205,16 @@ Status scan_keys(AloneCall& call) {
   TRY(call.admit_read());
   TRY_ASSIGN(const DatabaseSlots slots, call.slots());
   Names names(call, slots);
-  std::vector<Found> keys;
+  std::vector<FoundKey> keys;
   TRY_ASSIGN(const uint64_t next, next_page(names, cursor, options, keys));
-  std::erase_if(keys, [&](const Found& found) {
+  std::erase_if(keys, [&](const FoundKey& found) {
     return !found.type || (options.type && !equals_word(*options.type, type_name(*found.type))) ||
            (options.has_pattern && !glob_matches(options.pattern, found.name));
   });
   call.reply.array(2);
   call.reply.bulk(std::to_string(next));
   call.reply.array(keys.size());
-  for (const Found& found : keys) call.reply.bulk(found.name);
+  for (const FoundKey& found : keys) call.reply.bulk(found.name);
   return {};
 }
 
@@ -225,7 +225,7 @@ namespace {
 constexpr int key_tries_max = 100;
 
 void forget_hidden(Names::Page& page) {
-  std::erase_if(page.keys, [](const Found& found) { return !found.type; });
+  std::erase_if(page.keys, [](const FoundKey& found) { return !found.type; });
 }
 
 // Goes on with the walk by which pieces are found.

@@ -188,6 +188,8 @@ Status show_by_value(Call& call, bool reverse) {
 Status sirangebyvalue(Call& call) { return show_by_value(call, false); }
 Status sirevrangebyvalue(Call& call) { return show_by_value(call, true); }
 
+namespace sortedint_table {
+
 constexpr KeyPositions one{1, 1, 1};
 
 const Command table[] = {
@@ -204,8 +206,10 @@ const Command table[] = {
      "Numbers between two others, the largest first."},
 };
 
+}  // namespace sortedint_table
+
 }  // namespace
 
-std::span<const Command> sortedint_commands() { return table; }
+std::span<const Command> sortedint_commands() { return sortedint_table::table; }
 
 }  // namespace trellis
