@@ -51,10 +51,10 @@ StreamId id_of(ByteView sub) {
   return {load_be(id, 8), load_be(id + 8, 8)};
 }
 
-// Whether an entry that was deleted lies behind it.
+// Whether an entry that was deleted lies behind it, and among those that are there.
 bool has_gap_behind(const Key& key, const StreamId& id) {
   const StreamId& deleted = key.stream().max_deleted;
-  return key.size() != 0 && deleted != lowest_id && id <= deleted;
+  return key.size() != 0 && deleted >= key.stream().first && id <= deleted;
 }
 
 uint64_t one_less(uint64_t count) { return count - std::min<uint64_t>(count, 1); }

@@ -248,14 +248,13 @@ Status xreadgroup(Call& call) {
     // Again: the same one may have been read from before.
     TRY_ASSIGN(auto group, open(i));
     TRY_ASSIGN(const Key* const key, call.open(options.streams_at + i));
-    TRY(group->see(options.consumer));
     const bool is_history = ids[i] != highest_id;
     const bool has_new = key->size() > 0 && key->stream().last > group->last();
-    if (is_history || has_new) reply.add(call.arg(options.streams_at + i));
-    if (is_history)
-      TRY(reply_history(call, *key, *group, options, ids[i]));
-    else if (has_new)
-      TRY(reply_new(call, *key, *group, options));
+    if (!is_history && !has_new) continue;  // then nobody was seen either, as in Redis
+    reply.add(call.arg(options.streams_at + i));
+    TRY(group->see(options.consumer));
+    TRY(is_history ? reply_history(call, *key, *group, options, ids[i])
+                   : reply_new(call, *key, *group, options));
     group->save();
   }
   reply.finish();
