@@ -63,13 +63,15 @@ Result<NewId> parse_new_id(const Call& call, size_t i) {
 }
 
 // A rough trim may leave what would be much work; LIMIT says how much, or Redis's default does.
-Status finish_trim(Call& call, AddOptions& options) {
+Status finish_trim(Call& call, bool adds, AddOptions& options) {
   constexpr int64_t limit_usual = 10'000;
   constexpr int64_t limit_max = 1'000'000;
   Trim& trim = options.trim;
   if (trim.limit != 0 && trim.by == Trim::By::none)
     return reply_with(
         "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
+  if (!adds && trim.by == Trim::By::none)
+    return reply_with("ERR syntax error, XTRIM must be called with a trimming strategy");
   if (options.is_limited && !trim.is_rough)
     return reply_with("ERR syntax error, LIMIT cannot be used without the special ~ option");
   if (!trim.is_rough) return {};
@@ -105,7 +107,7 @@ Result<AddOptions> parse_options(Call& call, bool adds) {
     }
   }
   options.id_at = i;
-  TRY(finish_trim(call, options));
+  TRY(finish_trim(call, adds, options));
   return options;
 }
 

@@ -89,7 +89,10 @@ Status set_group_id(Call& call) {
   TRY_ASSIGN(const GroupOptions options, parse_group_options(call, false));
   TRY_ASSIGN(StreamGroup group, open_group(call));
   TRY_ASSIGN(const Key* const key, call.open(2));
-  TRY_ASSIGN(const StreamId id, group_id(call, *key));
+  StreamId id = call.arg(4) == "+" ? highest_id : lowest_id;
+  if (call.arg(4) != "+" && call.arg(4) != "-") {
+    TRY_ASSIGN(id, group_id(call, *key));
+  }
   group.set_last(id);
   group.set_entries_read(options.entries_read);
   group.save();
