@@ -20,7 +20,7 @@ struct NewId {
   StreamId id = {};
 };
 
-struct AddOptions {
+struct XaddOptions {
   Trim trim;
   bool is_limited = false;
   bool must_exist = false;
@@ -28,7 +28,7 @@ struct AddOptions {
   size_t id_at = 0;
 };
 
-Status parse_trim(const Call& call, size_t& i, AddOptions& options) {
+Status parse_trim(const Call& call, size_t& i, XaddOptions& options) {
   Trim& trim = options.trim;
   if (trim.by != Trim::By::none)
     return reply_with(
@@ -63,7 +63,7 @@ Result<NewId> parse_new_id(const Call& call, size_t i) {
 }
 
 // A rough trim may leave what would be much work; LIMIT says how much, or Redis's default does.
-Status finish_trim(Call& call, bool adds, AddOptions& options) {
+Status finish_trim(Call& call, bool adds, XaddOptions& options) {
   constexpr int64_t limit_usual = 10'000;
   constexpr int64_t limit_max = 1'000'000;
   Trim& trim = options.trim;
@@ -84,8 +84,8 @@ Status finish_trim(Call& call, bool adds, AddOptions& options) {
   return {};
 }
 
-Result<AddOptions> parse_options(Call& call, bool adds) {
-  AddOptions options;
+Result<XaddOptions> parse_options(Call& call, bool adds) {
+  XaddOptions options;
   size_t i = 2;
   for (; i < call.count(); i++) {
     const bool has_more = i + 1 < call.count();
@@ -129,7 +129,7 @@ Result<StreamId> make_id(const NewId& wanted, const StreamId& last, uint64_t now
 }
 
 Status xadd(Call& call) {
-  TRY_ASSIGN(const AddOptions options, parse_options(call, true));
+  TRY_ASSIGN(const XaddOptions options, parse_options(call, true));
   const size_t fields_at = options.id_at + 1;
   if (call.count() < fields_at + 2 || (call.count() - fields_at) % 2 != 0)
     return wrong_arity(call.command.name);
@@ -153,7 +153,7 @@ Status xadd(Call& call) {
 }
 
 Status xtrim(Call& call) {
-  TRY_ASSIGN(const AddOptions options, parse_options(call, false));
+  TRY_ASSIGN(const XaddOptions options, parse_options(call, false));
   TRY_ASSIGN(Key* const key, call.open(1, RedisType::stream));
   uint64_t trimmed = 0;
   if (key->exists()) {
@@ -284,6 +284,8 @@ Status xread(Call& call) {
   return {};
 }
 
+namespace stream_table {
+
 constexpr KeyPositions one{1, 1, 1};
 
 const Command table[] = {
@@ -326,6 +328,8 @@ const Command table[] = {
     {"xsetid", -3, write | denyoom | fast, one, xsetid, "5.0.0", "Sets the last id of a stream."},
     {"xtrim", -4, write, one, xtrim, "5.0.0", "Removes the first entries of a stream."},
 };
+
+}  // namespace stream_table
 
 }  // namespace
 
@@ -410,6 +414,6 @@ void StreamsReply::finish() {
     reply_.insert_map(mark_, streams_);
 }
 
-std::span<const Command> stream_commands() { return table; }
+std::span<const Command> stream_commands() { return stream_table::table; }
 
 }  // namespace trellis

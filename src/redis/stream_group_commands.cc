@@ -144,7 +144,7 @@ constexpr Command about_group(std::string_view name, int arity, uint32_t flags,
           .syntax = syntax};
 }
 
-const Command group_table[] = {
+const Command xgroup_table[] = {
     about_group("create", -5, denyoom, create_group, "5.0.0",
                 "<key> <groupname> <id|$> [MKSTREAM] [ENTRIESREAD <entries_read>]",
                 "Makes a group that goes on behind an id."),
@@ -229,7 +229,7 @@ Result<StreamId> read_group_id(const Call& call, size_t i) {
 
 }  // namespace
 
-std::span<const Command> xgroup_commands() { return group_table; }
+std::span<const Command> xgroup_commands() { return xgroup_table; }
 
 Status xreadgroup(Call& call) {
   TRY_ASSIGN(const ReadOptions options, parse_read_options(call));
