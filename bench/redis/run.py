@@ -88,6 +88,20 @@ def load_places(server):
                       b"place:%012d" % i)] for first in range(0, PLACES, step))
 
 
+def load_entries(server):
+    """POPPED entries that nobody has read yet."""
+    server.send([[b"DEL", b"entries"]])
+    server.send([b"XADD", b"entries", b"%d-0" % i, b"field", VALUE] for i in range(1, POPPED + 1))
+    server.send([[b"XGROUP", b"CREATE", b"entries", b"group", b"0"]])
+
+
+def load_pending(server):
+    load_entries(server)
+    step = 1000
+    server.send([b"XREADGROUP", b"GROUP", b"group", b"one", b"COUNT", b"%d" % step, b"STREAMS",
+                 b"entries", b">"] for _ in range(POPPED // step))
+
+
 ROWS = [
     Row("set", SINGLE, preset("set")),
     Row("get", READ, preset("get")),
@@ -116,7 +130,26 @@ ROWS = [
     Row("geosearch", READ,
         ["GEOSEARCH", "places", "FROMMEMBER", "place:__rand_int__", "BYRADIUS", "5", "km"],
         keys=PLACES, before=load_places),
+    Row("xadd", COMPOUND, ["XADD", "stream", "*", "field", VALUE.decode()],
+        before=lambda s: s.send([[b"DEL", b"stream"]])),
+    Row("xrange", READ, ["XRANGE", "entries", "__rand_int__", "+", "COUNT", "10"],
+        before=load_entries),
+    Row("xreadgroup", COMPOUND,
+        ["XREADGROUP", "GROUP", "group", "one", "COUNT", "1", "STREAMS", "entries", ">"],
+        before=load_entries),
+    Row("xack", COMPOUND, ["XACK", "entries", "group", "__rand_int__"], before=load_pending),
 ]
+
+
+def read_reply(file):
+    """Its first line; the rest of it is read too."""
+    line = file.readline()
+    if line[:1] == b"$" and line[1:2] != b"-":
+        file.read(int(line[1:]) + 2)
+    elif line[:1] == b"*":
+        for _ in range(int(line[1:])):
+            read_reply(file)
+    return line
 
 
 class Server:
@@ -167,7 +200,7 @@ class Server:
             def flush(batch):
                 stream.sendall(b"".join(batch))
                 for _ in batch:
-                    line = file.readline()
+                    line = read_reply(file)
                     if not line or line.startswith(b"-"):
                         sys.exit(f"{self.name}, while loading: {line!r}")
 

@@ -20,7 +20,7 @@ struct NewId {
   StreamId id = {};
 };
 
-struct StreamAddOptions {
+struct XaddOptions {
   Trim trim;
   bool is_limited = false;
   bool must_exist = false;
@@ -28,7 +28,7 @@ struct StreamAddOptions {
   size_t id_at = 0;
 };
 
-Status parse_trim(const Call& call, size_t& i, StreamAddOptions& options) {
+Status parse_trim(const Call& call, size_t& i, XaddOptions& options) {
   Trim& trim = options.trim;
   if (trim.by != Trim::By::none)
     return reply_with(
@@ -63,13 +63,15 @@ Result<NewId> parse_new_id(const Call& call, size_t i) {
 }
 
 // A rough trim may leave what would be much work; LIMIT says how much, or Redis's default does.
-Status finish_trim(Call& call, StreamAddOptions& options) {
+Status finish_trim(Call& call, bool adds, XaddOptions& options) {
   constexpr int64_t limit_usual = 10'000;
   constexpr int64_t limit_max = 1'000'000;
   Trim& trim = options.trim;
   if (trim.limit != 0 && trim.by == Trim::By::none)
     return reply_with(
         "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
+  if (!adds && trim.by == Trim::By::none)
+    return reply_with("ERR syntax error, XTRIM must be called with a trimming strategy");
   if (options.is_limited && !trim.is_rough)
     return reply_with("ERR syntax error, LIMIT cannot be used without the special ~ option");
   if (!trim.is_rough) return {};
@@ -82,8 +84,8 @@ Status finish_trim(Call& call, StreamAddOptions& options) {
   return {};
 }
 
-Result<StreamAddOptions> parse_options(Call& call, bool adds) {
-  StreamAddOptions options;
+Result<XaddOptions> parse_options(Call& call, bool adds) {
+  XaddOptions options;
   size_t i = 2;
   for (; i < call.count(); i++) {
     const bool has_more = i + 1 < call.count();
@@ -105,7 +107,7 @@ Result<StreamAddOptions> parse_options(Call& call, bool adds) {
     }
   }
   options.id_at = i;
-  TRY(finish_trim(call, options));
+  TRY(finish_trim(call, adds, options));
   return options;
 }
 
@@ -127,7 +129,7 @@ Result<StreamId> make_id(const NewId& wanted, const StreamId& last, uint64_t now
 }
 
 Status xadd(Call& call) {
-  TRY_ASSIGN(const StreamAddOptions options, parse_options(call, true));
+  TRY_ASSIGN(const XaddOptions options, parse_options(call, true));
   const size_t fields_at = options.id_at + 1;
   if (call.count() < fields_at + 2 || (call.count() - fields_at) % 2 != 0)
     return wrong_arity(call.command.name);
@@ -151,7 +153,7 @@ Status xadd(Call& call) {
 }
 
 Status xtrim(Call& call) {
-  TRY_ASSIGN(const StreamAddOptions options, parse_options(call, false));
+  TRY_ASSIGN(const XaddOptions options, parse_options(call, false));
   TRY_ASSIGN(Key* const key, call.open(1, RedisType::stream));
   uint64_t trimmed = 0;
   if (key->exists()) {

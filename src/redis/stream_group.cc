@@ -51,10 +51,10 @@ StreamId id_of(ByteView sub) {
   return {load_be(id, 8), load_be(id + 8, 8)};
 }
 
-// Whether an entry that was deleted lies behind it.
+// Whether an entry that was deleted lies behind it, and among those that are there.
 bool has_gap_behind(const Key& key, const StreamId& id) {
   const StreamId& deleted = key.stream().max_deleted;
-  return key.size() != 0 && deleted != lowest_id && id <= deleted;
+  return key.size() != 0 && deleted >= key.stream().first && id <= deleted;
 }
 
 uint64_t one_less(uint64_t count) { return count - std::min<uint64_t>(count, 1); }
@@ -63,12 +63,13 @@ uint64_t one_less(uint64_t count) { return count - std::min<uint64_t>(count, 1);
 
 int64_t entries_up_to(const Key& key, const StreamId& id) {
   const RedisMetadata::Stream& stream = key.stream();
-  const auto added = static_cast<int64_t>(stream.entries_added);
+  const uint64_t added = stream.entries_added;
   if (added == 0) return 0;
-  if (id == stream.last_generated || (key.size() == 0 && id < stream.last_generated)) return added;
+  if (id == stream.last_generated || (key.size() == 0 && id < stream.last_generated))
+    return static_cast<int64_t>(added);
   const bool is_whole = stream.max_deleted == lowest_id || stream.max_deleted < stream.first;
   if (id > stream.last_generated || id > stream.first || !is_whole) return entries_read_unknown;
-  return added - static_cast<int64_t>(key.size()) + (id == stream.first ? 1 : 0);
+  return static_cast<int64_t>(added - key.size() + (id == stream.first ? 1 : 0));
 }
 
 Result<std::vector<Bytes>> group_names(Keys& keys, const Key& key) {
@@ -129,20 +130,21 @@ void StreamGroup::set_entries_read(int64_t count) {
 void StreamGroup::pass(const StreamId& id) {
   if (id <= last()) return;
   if (entries_read() != entries_read_unknown && !has_gap_behind(*key_, id))
-    set_entries_read(entries_read() + 1);
+    set_entries_read(static_cast<int64_t>(static_cast<uint64_t>(entries_read()) + 1));
   else if (key_->stream().entries_added != 0)
     set_entries_read(entries_up_to(*key_, id));
   set_last(id);
 }
 
 std::optional<int64_t> StreamGroup::lag() const {
-  const auto added = static_cast<int64_t>(key_->stream().entries_added);
+  // Clients may set either to any number; what is beyond 2^63 wraps, as in Redis.
+  const uint64_t added = key_->stream().entries_added;
   if (added == 0) return 0;
   const int64_t read = entries_read() != entries_read_unknown && !has_gap_behind(*key_, last())
                            ? entries_read()
                            : entries_up_to(*key_, last());
   if (read == entries_read_unknown) return std::nullopt;
-  return added - read;
+  return static_cast<int64_t>(added - static_cast<uint64_t>(read));
 }
 
 void StreamGroup::save() {

@@ -89,7 +89,10 @@ Status set_group_id(Call& call) {
   TRY_ASSIGN(const GroupOptions options, parse_group_options(call, false));
   TRY_ASSIGN(StreamGroup group, open_group(call));
   TRY_ASSIGN(const Key* const key, call.open(2));
-  TRY_ASSIGN(const StreamId id, group_id(call, *key));
+  StreamId id = call.arg(4) == "+" ? highest_id : lowest_id;
+  if (call.arg(4) != "+" && call.arg(4) != "-") {
+    TRY_ASSIGN(id, group_id(call, *key));
+  }
   group.set_last(id);
   group.set_entries_read(options.entries_read);
   group.save();
@@ -141,7 +144,7 @@ constexpr Command about_group(std::string_view name, int arity, uint32_t flags,
           .syntax = syntax};
 }
 
-const Command group_table[] = {
+const Command xgroup_table[] = {
     about_group("create", -5, denyoom, create_group, "5.0.0",
                 "<key> <groupname> <id|$> [MKSTREAM] [ENTRIESREAD <entries_read>]",
                 "Makes a group that goes on behind an id."),
@@ -226,7 +229,7 @@ Result<StreamId> read_group_id(const Call& call, size_t i) {
 
 }  // namespace
 
-std::span<const Command> xgroup_commands() { return group_table; }
+std::span<const Command> xgroup_commands() { return xgroup_table; }
 
 Status xreadgroup(Call& call) {
   TRY_ASSIGN(const ReadOptions options, parse_read_options(call));
@@ -248,14 +251,13 @@ Status xreadgroup(Call& call) {
     // Again: the same one may have been read from before.
     TRY_ASSIGN(auto group, open(i));
     TRY_ASSIGN(const Key* const key, call.open(options.streams_at + i));
-    TRY(group->see(options.consumer));
     const bool is_history = ids[i] != highest_id;
     const bool has_new = key->size() > 0 && key->stream().last > group->last();
-    if (is_history || has_new) reply.add(call.arg(options.streams_at + i));
-    if (is_history)
-      TRY(reply_history(call, *key, *group, options, ids[i]));
-    else if (has_new)
-      TRY(reply_new(call, *key, *group, options));
+    if (!is_history && !has_new) continue;  // then nobody was seen either, as in Redis
+    reply.add(call.arg(options.streams_at + i));
+    TRY(group->see(options.consumer));
+    TRY(is_history ? reply_history(call, *key, *group, options, ids[i])
+                   : reply_new(call, *key, *group, options));
     group->save();
   }
   reply.finish();

@@ -216,7 +216,7 @@ constexpr Command about_stream(std::string_view name, int arity, Status (*handle
           .syntax = syntax};
 }
 
-const Command stream_info_table[] = {
+const Command xinfo_table[] = {
     about_stream("consumers", 4, show_consumers, "<key> <groupname>", "The consumers of a group."),
     about_stream("groups", 3, show_groups, "<key>", "The groups of a stream."),
     help_entry("xinfo", "5.0.0"),
@@ -226,6 +226,6 @@ const Command stream_info_table[] = {
 
 }  // namespace
 
-std::span<const Command> xinfo_commands() { return stream_info_table; }
+std::span<const Command> xinfo_commands() { return xinfo_table; }
 
 }  // namespace trellis

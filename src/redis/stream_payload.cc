@@ -251,9 +251,7 @@ bool read_group(RdbReader& reader, RdbStreamForm form, RdbStream::Group& group) 
   group.name = reader.string();
   group.last = read_id(reader);
   if (form != RdbStreamForm::listpacks) {
-    const auto read = static_cast<int64_t>(reader.length());
-    if (read < entries_read_unknown) return false;
-    group.entries_read = read;
+    group.entries_read = static_cast<int64_t>(reader.length());
   }
   const uint64_t pending = reader.length();
   for (uint64_t i = 0; i < pending && reader.spend(item_bytes_min) && !reader.failed(); i++) {

@@ -288,7 +288,7 @@ STREAM = """
 16 XADD ke newid +[f v]
 5 XADD ke ?[NOMKSTREAM] ?[MAXLEN ?[=] count|MINID ?[=] eid] newid +[f v]
 2 XADD ke [MAXLEN ~ [0|100000]|MINID ~ [0|eternal]] ?[LIMIT [0|100000]] newid f v
-1 XADD ke ?[MAXLEN count] ?[MINID ?[~] eid] ?[LIMIT num] newid f v
+1 XADD ke ?[MAXLEN count] ?[MINID ?[=] eid] ?[LIMIT num] newid f v
 0.5 @XADD ke ?[NOMKSTREAM] ?[MAXLEN 3] * +[f v]
 5 XRANGE ke emin emax ?[COUNT count]
 5 XREVRANGE ke emax emin ?[COUNT count]
@@ -298,7 +298,7 @@ STREAM = """
 5 XDEL ke +[eid]
 3 XTRIM ke [MAXLEN ?[=] count|MINID ?[=] eid]
 2 XTRIM ke [MAXLEN ~ [0|100000]|MINID ~ [0|eternal]] ?[LIMIT [0|100000]]
-1 XTRIM ke ?[MAXLEN ?[~|=] num] ?[MINID eid] ?[LIMIT num] ?[NOMKSTREAM]
+1 XTRIM ke ?[MAXLEN ?[=] num] ?[MINID eid] ?[LIMIT num] ?[NOMKSTREAM]
 2 XSETID ke [newid|eid] ?[ENTRIESADDED num] ?[MAXDELETEDID eid]
 8 XGROUP CREATE ke g [eid|$|0] ?[MKSTREAM] ?[ENTRIESREAD num]
 3 XGROUP SETID ke g [eid|$|0] ?[ENTRIESREAD num]
