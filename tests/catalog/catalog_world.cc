@@ -1,11 +1,17 @@
 #include "catalog/catalog_world.h"
 
 #include <fmt/format.h>
+#include <rocksdb/env.h>
 
+#include <stdexcept>
+
+#include "base/log.h"
 #include "catalog/catalog_check.h"
 #include "codec/system_keys.h"
+#include "rocksdb_engine/rocksdb_engine.h"
 #include "support/expect_ok.h"
 #include "support/make_keyspace.h"
+#include "support/power_loss_file_system.h"
 
 namespace trellis {
 namespace {
@@ -118,7 +124,9 @@ std::vector<CatalogSetup> catalog_setups() {
           {"expecting", Way::expecting, false, false},
           {"faulty", Way::latched, false, true},
           {"two_servers", Way::expecting, true, false},
-          {"faulty_two_servers", Way::expecting, true, true}};
+          {"faulty_two_servers", Way::expecting, true, true},
+          {"rocksdb", Way::latched, false, false, CatalogEngine::rocksdb},
+          {"cluster", Way::expecting, true, false, CatalogEngine::cluster}};
 }
 
 std::string to_string(const LivingOnes& all) {
@@ -130,17 +138,48 @@ std::string to_string(const LivingOnes& all) {
   return out;
 }
 
+struct CatalogWorld::RocksdbStore {
+  SystemClock clock;
+  const std::shared_ptr<PowerLossFileSystem> files = std::make_shared<PowerLossFileSystem>();
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(files);
+  std::shared_ptr<RocksdbEngine> engine;
+
+  RocksdbStore() {
+    setup_log(LogLevel::error, LogFormat::text);
+    auto opened = open_rocksdb_engine(
+        {.path = "/store", .clock = clock, .cache_bytes = size_t{8} << 20, .env = env.get()});
+    // Ends the test, and only it: nothing can go on without an engine.
+    if (!opened) throw std::runtime_error(to_string(opened.error()));
+    engine = std::move(*opened);
+  }
+};
+
+CatalogWorld::~CatalogWorld() = default;
+
 CatalogWorld::CatalogWorld(const CatalogSetup& setup, uint64_t seed) : fault_seed_(seed) {
+  if (setup.engine == CatalogEngine::rocksdb) rocksdb_ = std::make_unique<RocksdbStore>();
+  if (setup.engine == CatalogEngine::cluster) cluster_ = std::make_unique<ClusterWorld>();
   truth_ = open(setup, seed, false);
   EXPECT_OK(make_keyspace(*truth_.engine, keyspace));
   for (size_t i = 0; i < (setup.two_servers ? 2 : 1); i++)
     servers_.push_back(open(setup, seed + i, setup.faulty));
 }
 
+void CatalogWorld::open_engine(const CatalogSetup& setup, Server& server) {
+  if (rocksdb_) {
+    server.engine = rocksdb_->engine;
+  } else if (cluster_) {
+    auto client = std::make_shared<ClusterWorld::Client>(cluster_->open_client());
+    server.engine = std::shared_ptr<Engine>(client, client->engine.get());
+  } else {
+    const auto use = setup.two_servers ? MemoryEngine::Use::shared : MemoryEngine::Use::alone;
+    server.engine = std::make_shared<MemoryEngine>(store_, use);
+  }
+}
+
 CatalogWorld::Server CatalogWorld::open(const CatalogSetup& setup, uint64_t seed, bool faulty) {
-  const auto use = setup.two_servers ? MemoryEngine::Use::shared : MemoryEngine::Use::alone;
   Server server;
-  server.engine = std::make_unique<MemoryEngine>(store_, use);
+  open_engine(setup, server);
   Engine* engine = server.engine.get();
   if (faulty) {
     server.faulty = std::make_unique<FaultyEngine>(*engine);
@@ -183,7 +222,8 @@ std::vector<Garbage> CatalogWorld::notes() {
   prefix += 'g';
   EXPECT_OK(truth_.engine->scan(
       {.begin = prefix, .end = prefix_end(prefix)}, [&](ByteView key, ByteView) {
-        if (const auto note = decode<GarbageKey>(key))
+        const auto note = decode<GarbageKey>(key);
+        if (note && note->due_ms <= clock_.unix_ms())
           found.push_back({note->due_ms, Bytes(note->target), note->model, 0});
         return Visit::go_on;
       }));

@@ -13,15 +13,18 @@
 #include "engine/faulty_engine.h"
 #include "engine/memory_engine.h"
 #include "map/transact.h"
+#include "support/cluster_world.h"
 #include "tenant/tenant.h"
 
 namespace trellis {
 
+enum class CatalogEngine : uint8_t { memory, rocksdb, cluster };
 struct CatalogSetup {
   const char* name;
   Way way;
   bool two_servers;
   bool faulty;
+  CatalogEngine engine = CatalogEngine::memory;
 };
 std::vector<CatalogSetup> catalog_setups();
 
@@ -39,9 +42,10 @@ class CatalogWorld {
   static constexpr KeyspaceId keyspace{7};
 
   CatalogWorld(const CatalogSetup& setup, uint64_t seed);
+  ~CatalogWorld();
 
   struct Server {
-    std::unique_ptr<MemoryEngine> engine;
+    std::shared_ptr<Engine> engine;
     std::unique_ptr<FaultyEngine> faulty;
     std::unique_ptr<Transactor> transactor;
     std::unique_ptr<Tenant> tenant;
@@ -73,12 +77,16 @@ class CatalogWorld {
   void check();
 
  private:
+  struct RocksdbStore;
+  void open_engine(const CatalogSetup& setup, Server& server);
   Server open(const CatalogSetup& setup, uint64_t seed, bool faulty);
   std::vector<Garbage> notes();
   void add_living(const EntityPath& parent, CatalogType type, LivingOnes& all);
 
   FakeClock clock_{1'700'000'000'000};
   std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>();
+  std::unique_ptr<RocksdbStore> rocksdb_;
+  std::unique_ptr<ClusterWorld> cluster_;
   uint64_t fault_seed_;
   std::vector<Server> servers_;
   Server truth_;
