@@ -402,7 +402,10 @@ std::optional<Wide> fitted(Wide value, const FieldOperation& operation) {
   const Wide min = operation.is_signed ? -range / 2 : 0;
   if (value >= min && value <= max) return value;
   if (operation.overflow == Overflow::fail) return std::nullopt;
-  if (operation.overflow == Overflow::saturate) return value > max ? max : min;
+  // Redis computes how much would fit in 64 bits, and takes the smallest numbers for large ones.
+  constexpr Wide most = std::numeric_limits<int64_t>::max();
+  const bool is_large = value > max || (operation.kind == FieldKind::set && max - value > most);
+  if (operation.overflow == Overflow::saturate) return is_large ? max : min;
   const Wide wrapped = value & (range - 1);
   return wrapped > max ? wrapped - range : wrapped;
 }

@@ -330,9 +330,12 @@ HYPERLOGLOG = """
 4 GET kp
 2 STRLEN kp
 1 GETBIT kp bit
-0.4 SETBIT kp bit 1
-0.4 SETRANGE kp boffset v
-0.2 APPEND kp v
+2 PFADD [ks|kh] *[m]
+2 PFCOUNT [ks|kh] ?[kp]
+1 PFMERGE [ks|kp] [ks|kh]
+0.5 SET kp v
+1 DEL kp
+1 RENAME kp kp
 1 COPY kp kp ?[REPLACE]
 1 @RESTORE kp kp
 1 EXPIRE kp ttl

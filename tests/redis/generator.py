@@ -143,7 +143,7 @@ class Templates:
             def constant(out):
                 out.append(literal if rng.random() < 0.95 else lower)
             return constant
-        if text[0] == "n" and text[:2] == "nk":
+        if text[:2] == "nk" or text == "elements":
             return lambda out: out.extend(source())
         return lambda out: out.append(source())
 
