@@ -13,7 +13,7 @@ constexpr size_t prefix_bytes = 5;
 constexpr size_t inode_bytes = 8;
 constexpr size_t version_bytes = 8;
 constexpr char inode_group = '\x01';
-constexpr ByteView redis_tables = "mnsztc";
+constexpr ByteView redis_tables = "mnsztch";
 
 // The model tag of a tenant's key, 0 if it is no such key.
 char model_of(ByteView key) { return key.size() > model_offset && key[0] == 'x' ? key[4] : '\0'; }

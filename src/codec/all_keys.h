@@ -103,6 +103,8 @@ inline constexpr std::tuple all_keys{
     KeyEntry<CatalogUserKey>{"catalog", "user"},
     KeyEntry<CatalogViewKey>{"catalog", "view"},
     KeyEntry<RedisFenceKey>{"redis", "how many members are where"},
+    KeyEntry<RedisFieldTimeKey>{"redis", "when a field of a hash expires"},
+    KeyEntry<RedisFieldDueKey>{"redis", "a field of a hash, by when it expires"},
     KeyEntry<RedisMetadataKey>{"redis", "metadata of a key; a string's value"},
     KeyEntry<RedisDatabasesKey>{"redis", "which slot each database has"},
     KeyEntry<RedisSubKey>{"redis", "field, member, element or fragment"},

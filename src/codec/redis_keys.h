@@ -8,6 +8,7 @@
 //     'z' namespace key version score member          sorted set by score
 //     't' namespace key version ...                   stream entries and consumer groups
 //     'c' namespace key version level place           ours: how many members are where
+//     'h' namespace key version ...                   ours: when fields of hashes expire
 //
 // The namespace holds the database's slot in decimal, which is its number until it is swapped or
 // flushed: SELECT 3 is 01 '3'. The version is new with every life of a key, so deleting a key of
@@ -166,6 +167,38 @@ struct RedisFence {
   }
 };
 
+inline constexpr Literal field_times_tag =
+    literal("table", "h", "expiry of fields", "/FieldExpiry");
+
+// | prefix | 'f' | field bytes |: ours, when a field of a hash expires: | 01 | unix ms u64 |.
+struct RedisFieldTime {
+  KvrocksSubPrefix prefix;
+  ByteView field_name;
+  static constexpr std::string_view kind = "redis.field_time_part";
+  static constexpr std::string_view redis_kind = "redis.field_time";
+  static constexpr Literal tag = field_times_tag;
+  static constexpr auto layout() {
+    return record(nested(&RedisFieldTime::prefix), literal("order", "f", "by field", "/ByField"),
+                  field<Remaining>("field", &RedisFieldTime::field_name, "field"));
+  }
+};
+
+// | prefix | 't' | expire ms u64 | field bytes |: ours, the fields by the time at which they
+// expire.
+struct RedisFieldDue {
+  KvrocksSubPrefix prefix;
+  uint64_t expire_ms;
+  ByteView field_name;
+  static constexpr std::string_view kind = "redis.field_due_part";
+  static constexpr std::string_view redis_kind = "redis.field_due";
+  static constexpr Literal tag = field_times_tag;
+  static constexpr auto layout() {
+    return record(nested(&RedisFieldDue::prefix), literal("order", "t", "by time", "/ByTime"),
+                  field<BigEndian<8>>("expire_ms", &RedisFieldDue::expire_ms, "unix ms"),
+                  field<Remaining>("field", &RedisFieldDue::field_name, "field"));
+  }
+};
+
 inline constexpr Literal stream_tag = literal("table", "t", "stream", "/Stream");
 inline constexpr Literal stream_delimiter =
     literal("delimiter", "\xff\xff\xff\xff\xff\xff\xff\xff", "group records follow");
@@ -312,6 +345,8 @@ using RedisMetadataKey = RedisKey<KvrocksMetadataKey>;
 using RedisSubKey = RedisKey<KvrocksSubKey>;
 using RedisScoreKey = RedisKey<KvrocksScoreKey>;
 using RedisFenceKey = RedisKey<RedisFence>;
+using RedisFieldTimeKey = RedisKey<RedisFieldTime>;
+using RedisFieldDueKey = RedisKey<RedisFieldDue>;
 using RedisStreamEntryKey = RedisKey<KvrocksStreamEntryKey>;
 using RedisStreamGroupKey = RedisKey<KvrocksStreamGroupKey>;
 using RedisStreamConsumerKey = RedisKey<KvrocksStreamConsumerKey>;

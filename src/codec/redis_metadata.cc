@@ -10,8 +10,9 @@ namespace trellis {
 namespace {
 
 constexpr uint8_t wide_flag = 0x80;
+constexpr uint8_t fields_flag = 0x40;
 constexpr uint8_t fences_flag = 0x20;
-constexpr uint8_t unused_flags = 0x50;
+constexpr uint8_t unused_flags = 0x10;
 
 uint64_t seconds_rounded(uint64_t ms) {
   if (ms == 0) return 0;
@@ -61,8 +62,9 @@ bool may_have_fences(RedisType type) {
 void append_redis_metadata(Bytes& out, const RedisMetadata& metadata) {
   ASSERT(metadata.encoding <= 1);
   const bool wide = metadata.encoding == 1;
-  out.push_back(static_cast<char>((wide ? wide_flag : 0) | (metadata.has_fences ? fences_flag : 0) |
-                                  static_cast<uint8_t>(metadata.type)));
+  out.push_back(static_cast<char>(
+      (wide ? wide_flag : 0) | (metadata.next_field_ms != 0 ? fields_flag : 0) |
+      (metadata.has_fences ? fences_flag : 0) | static_cast<uint8_t>(metadata.type)));
   if (wide) {
     append_be64(out, metadata.expire_ms);
   } else {
@@ -81,6 +83,7 @@ void append_redis_metadata(Bytes& out, const RedisMetadata& metadata) {
     ASSERT(metadata.size <= UINT32_MAX);
     append_be32(out, static_cast<uint32_t>(metadata.size));
   }
+  if (metadata.next_field_ms != 0) append_be64(out, metadata.next_field_ms);
   if (metadata.type == RedisType::list) {
     append_be64(out, metadata.head);
     append_be64(out, metadata.tail);
@@ -110,6 +113,11 @@ Result<RedisMetadata> decode_redis_metadata(ByteView in) {
     return Error{Code::corrupt,
                  fmt::format("offset 0: flags: fences of a {}", to_string(metadata.type))};
 
+  const bool fields_expire = (flags & fields_flag) != 0;
+  if (fields_expire && metadata.type != RedisType::hash)
+    return Error{Code::corrupt,
+                 fmt::format("offset 0: flags: fields of a {}", to_string(metadata.type))};
+
   const size_t width = metadata.encoding == 1 ? 8 : 4;
   Numbers numbers{.in = in, .offset = 1};
   metadata.expire_ms = numbers.take(width, "expire") * (width == 8 ? 1 : 1000);
@@ -118,6 +126,11 @@ Result<RedisMetadata> decode_redis_metadata(ByteView in) {
   } else {
     metadata.version = numbers.take(8, "version");
     metadata.size = numbers.take(width, "size");
+  }
+  if (fields_expire) {
+    metadata.next_field_ms = numbers.take(8, "next expiry");
+    if (numbers.ok && metadata.next_field_ms == 0)
+      return Error{Code::corrupt, "next expiry: 0 stands for none"};
   }
   if (metadata.type == RedisType::list) {
     metadata.head = numbers.take(8, "head");

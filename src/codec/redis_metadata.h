@@ -4,12 +4,14 @@
 //     string    | payload to the end |
 //     others    | version u64 | size S |                         S = 8 (v0: 4)
 //       list      | head u64 | tail u64 |
+//       hash      | next u64 |                                 ours, with bit 6 of the flags
 //       stream    | last generated | recorded first | max deleted | first | last: ms u64, seq u64
 //                 | entries added u64 | groups u64 |             groups may be missing when read
 //
-// flags: bit 7 = encoding version 1 (64-bit fields), bit 5 = it has fences, which is ours
-// (redis/fences.h), low nibble = type. expire is absolute, 0 is
-// never: milliseconds, in version 0 seconds. Version 1 is written, both are read.
+// flags: bit 7 = encoding version 1 (64-bit fields), bits that are ours: bit 6 = fields of
+// a hash expire (redis/field_expiry.h), bit 5 = it has fences (redis/fences.h); low nibble = type.
+// expire is absolute, 0 is never: milliseconds, in version 0 seconds. Version 1 is written, both
+// are read.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +51,7 @@ struct RedisMetadata {
   uint64_t version = 0;  // all but string
   uint64_t size = 0;
   bool has_fences = false;
+  uint64_t next_field_ms = 0;  // hash only: no field expires before; 0: none does
 
   uint64_t head = 0;  // list only
   uint64_t tail = 0;

@@ -330,17 +330,19 @@ Status visit_draws(Call& call, const Key& key, RandomPick pick, Random& random,
   return {};
 }
 
-// The record with so many before it.
-Status visit_nth(Call& call, const Key& key, uint64_t index, bool with_value, RecordVisitor visit) {
+// The record with so many before it; false: it is one that nobody sees any more.
+Result<bool> visit_nth(Call& call, const Key& key, uint64_t index, bool with_value,
+                       RecordVisitor visit) {
   TRY_ASSIGN(const Bytes place, call.keys.nth_place(key, index));
   if (key.type() == RedisType::zset) {  // the score as in the record of the member
     visit(ByteView(place).substr(sizeof(double)), ByteView(place).substr(0, sizeof(double)));
-    return {};
+    return true;
   }
+  if (key.is_over(place)) return false;
   Value value;
   if (with_value) TRY(call.keys.get_sub(key, place, value));
   visit(place, value.found() ? value.bytes() : ByteView());
-  return {};
+  return true;
 }
 
 Status visit_numbered(Call& call, const Key& key, RandomPick pick, Random& random,
@@ -348,11 +350,11 @@ Status visit_numbered(Call& call, const Key& key, RandomPick pick, Random& rando
   std::set<uint64_t> taken;
   const size_t reply_begin = call.reply.mark();
   while (pick.count > 0) {
-    const uint64_t index = random.below(key.size());
+    const uint64_t index = random.below(key.stored_size());
     if (pick.distinct && !taken.insert(index).second) continue;
-    TRY(visit_nth(call, key, index, pick.with_values, visit));
+    TRY_ASSIGN(const bool visited, visit_nth(call, key, index, pick.with_values, visit));
     TRY(check_reply(call, reply_begin));
-    pick.count--;
+    pick.count -= visited ? 1 : 0;
   }
   return {};
 }

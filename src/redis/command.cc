@@ -22,6 +22,7 @@ constexpr Group groups[] = {
     {"string", string_commands},
     {"list", list_commands},
     {"hash", hash_commands},
+    {"hash", hash_expiry_commands},
     {"set", set_commands},
     {"sorted-set", zset_commands},
     {"sorted-set", zset_range_commands},

@@ -126,6 +126,7 @@ Status key_positions(const Command& command, Args args, std::vector<size_t>& pos
 // calls it.
 std::span<const Command> string_commands();
 std::span<const Command> hash_commands();
+std::span<const Command> hash_expiry_commands();
 std::span<const Command> set_commands();
 std::span<const Command> list_commands();
 std::span<const Command> generic_commands();

@@ -27,12 +27,12 @@ struct KeyUse {
 const KeyUse key_uses[] = {
     {"append hsetnx linsert lpush lpushx rpush rpushx sadd xgroup|create xgroup|createconsumer",
      {{"RW insert"}}},
-    {"decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat move zincrby",
+    {"decr decrby getex getset hgetex hincrby hincrbyfloat incr incrby incrbyfloat move zincrby",
      {{"RW access update"}}},
-    {"expire expireat hmset hset lset persist pexpire pexpireat setrange xack xadd xclaim xsetid "
-     "xgroup|setid zadd",
+    {"expire expireat hexpire hexpireat hmset hpersist hpexpire hpexpireat hset hsetex lset "
+     "persist pexpire pexpireat setrange xack xadd xclaim xsetid xgroup|setid zadd",
      {{"RW update"}}},
-    {"getdel lpop rpop spop zpopmax zpopmin", {{"RW access delete"}}},
+    {"getdel hgetdel lpop rpop spop zpopmax zpopmin", {{"RW access delete"}}},
     {"hdel lrem ltrim srem xautoclaim xdel xtrim xgroup|delconsumer xgroup|destroy zrem "
      "zremrangebylex zremrangebyrank zremrangebyscore",
      {{"RW delete"}}},
@@ -168,11 +168,25 @@ constexpr Named syntaxes[] = {
     {"hello",
      "[arguments(protover [AUTH username_password(username password)] [SETNAME clientname])]"},
     {"hexists hget hstrlen", "key field"},
+    {"hexpire", "key seconds [condition(NX|XX|GT|LT)] FIELDS fields(numfields field...)"},
+    {"hexpireat",
+     "key unix-time-seconds [condition(NX|XX|GT|LT)] FIELDS fields(numfields field...)"},
+    {"hexpiretime hgetdel hpersist hpexpiretime hpttl httl",
+     "key FIELDS fields(numfields field...)"},
+    {"hgetex",
+     "key [expiration(EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT "
+     "unix-time-milliseconds|PERSIST)] FIELDS fields(numfields field...)"},
     {"hincrby", "key field increment"},
     {"hincrbyfloat", "key field increment<double>"},
     {"hmset hset", "key field_value(field value)..."},
+    {"hpexpire", "key milliseconds [condition(NX|XX|GT|LT)] FIELDS fields(numfields field...)"},
+    {"hpexpireat",
+     "key unix-time-milliseconds [condition(NX|XX|GT|LT)] FIELDS fields(numfields field...)"},
     {"hrandfield", "key [options(count [WITHVALUES])]"},
     {"hscan sscan zscan", "key cursor [MATCH pattern] [COUNT count]"},
+    {"hsetex",
+     "key [condition(FNX|FXX)] [expiration(EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT "
+     "unix-time-milliseconds|KEEPTTL)] FIELDS fields(numfields data(field value)...)"},
     {"hsetnx", "key field value"},
     {"incrby", "key increment"},
     {"incrbyfloat", "key increment<double>"},

@@ -2,6 +2,7 @@
 
 #include "codec/address.h"
 #include "codec/redis_keys.h"
+#include "redis/field_expiry.h"
 #include "redis/key.h"
 
 namespace trellis {
@@ -20,8 +21,8 @@ struct FlushedPage {
   std::vector<Bytes> granules;
 };
 
-constexpr ByteView life_tables = "cstz";      // in order
-constexpr ByteView flushed_tables = "mstzc";  // in order; with the records of keys go the counts
+constexpr ByteView life_tables = "chstz";      // in order
+constexpr ByteView flushed_tables = "mstzch";  // in order; with the records of keys go the counts
 
 // The first entries of a part; without an end it is all of the database.
 Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot, const KeyPart& part) {
@@ -65,6 +66,9 @@ Status remove_flushed(CountedView& view, ByteView key, uint16_t slot) {
     const auto metadata = decode_redis_metadata(old.bytes());
     if (metadata && metadata->expire_ms != 0)
       view.forget_garbage(metadata->expire_ms, expiry_target(slot, record->inner.key));
+    if (metadata && metadata->next_field_ms != 0)
+      view.forget_garbage(metadata->next_field_ms,
+                          fields_target(slot, record->inner.key, metadata->version));
     view.count_keys(-1, slot);
   }
   view.remove(key, old);
@@ -214,6 +218,35 @@ Result<bool> RedisGarbageOwner::cut_fences(Tenant& tenant, const Garbage& note,
   return is_gone;
 }
 
+// Fields whose time has come, some of them; true if the note is gone: there may be one for later.
+Result<bool> RedisGarbageOwner::expire_fields(Tenant& tenant, const Garbage& note,
+                                              const RedisGarbage& life) {
+  constexpr size_t fields_max = 256;
+  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
+  Scope scope = Scope::in(tenant.id());
+  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
+  TRY(server_.versions().prepare());
+  bool is_gone = false;
+  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
+    is_gone = true;
+    Value noted;
+    TRY(view.get(note_key, noted));
+    if (!noted.found()) return {};
+    Keys keys(view, tenant.id(), server_.versions(), nobody_, {}, tenant.map().clock.unix_ms());
+    TRY_ASSIGN(Key* const key, keys.open_in(life.slot, life.name));
+    if (!key->has_field_note(life.version, note.due_ms)) {
+      view.forget_garbage(note.due_ms, note.target);  // of no life: cannot be
+    } else if (!key->exists()) {
+      key->drop();  // takes the note back too
+    } else {
+      TRY(FieldExpiry(keys, *key).collect(fields_max));
+      is_gone = key->next_field_ms() != note.due_ms;
+    }
+    return keys.finish();
+  }));
+  return is_gone;
+}
+
 std::optional<KeyPart> RedisGarbageOwner::take_part(const Tenant& tenant, const Target& target,
                                                     uint16_t slot) {
   const std::lock_guard lock(mutex_);
@@ -336,6 +369,10 @@ Result<size_t> RedisGarbageOwner::collect(Tenant& tenant, std::span<const Garbag
       if (server_.expires_actively()) TRY(expire(tenant, notes.subspan(i, count)));
     } else if (all[i].kind == Kind::flush) {
       TRY_ASSIGN(is_gone, remove_slot(tenant, notes[i], all[i].slot));
+    } else if (all[i].kind == Kind::fields) {
+      if (server_.expires_actively()) {
+        TRY_ASSIGN(is_gone, expire_fields(tenant, notes[i], all[i]));
+      }
     } else if (all[i].kind == Kind::fences) {
       TRY_ASSIGN(is_gone, cut_fences(tenant, notes[i], all[i]));
     } else {

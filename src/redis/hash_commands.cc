@@ -4,6 +4,7 @@
 
 #include "redis/call.h"
 #include "redis/collection.h"
+#include "redis/field_expiry.h"
 #include "redis/number_text.h"
 
 namespace trellis {
@@ -25,12 +26,23 @@ void put_field(Call& call, Key& key, ByteView field, ByteView value, const Value
   call.keys.put_sub(key, field, value, old);
 }
 
+// The key in argument 1, in which these fields are to be written: what is over of them goes.
+Result<Key*> open_to_write(Call& call, std::span<const ByteView> fields) {
+  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  if (key->exists()) TRY(FieldExpiry(call.keys, *key).remove_over(fields));
+  return key;
+}
+
 Status set_fields(Call& call, uint64_t& added) {
   if (call.count() % 2 != 0) return wrong_arity(call.command.name);
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
   const std::vector<size_t> positions = distinct_args(call, 2, 2);
+  const std::vector<ByteView> fields = args_at(call, positions);
+  TRY_ASSIGN(Key* const key, open_to_write(call, fields));
   std::vector<Value> old(positions.size());
-  if (key->exists()) TRY(call.keys.get_subs(*key, args_at(call, positions), old));
+  if (key->exists()) {
+    TRY(FieldExpiry(call.keys, *key).forget(fields));
+    TRY(call.keys.get_subs(*key, fields, old));
+  }
   for (const Value& value : old) added += value.found() ? 0 : 1;
   grow(call, *key, added);
   for (size_t i = 0; i < positions.size(); i++)
@@ -53,7 +65,7 @@ Status hmset(Call& call) {
 }
 
 Status hsetnx(Call& call) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(Key* const key, open_to_write(call, call.args.subspan(2, 1)));
   Value old;
   if (key->exists()) TRY(call.keys.get_sub(*key, call.arg(2), old));
   if (!old.found()) put_field(call, *key, call.arg(2), call.arg(3), old);
@@ -63,6 +75,7 @@ Status hsetnx(Call& call) {
 
 Status hdel(Call& call) {
   TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  if (key->exists()) TRY(FieldExpiry(call.keys, *key).forget(call.args.subspan(2)));
   TRY_ASSIGN(const uint64_t removed, remove_args(call, *key, 2));
   call.reply.integer(static_cast<int64_t>(removed));
   return {};
@@ -70,7 +83,7 @@ Status hdel(Call& call) {
 
 Status hincrby(Call& call) {
   TRY_ASSIGN(const int64_t by, call.integer(3));
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(Key* const key, open_to_write(call, call.args.subspan(2, 1)));
   Value old;
   if (key->exists()) TRY(call.keys.get_sub(*key, call.arg(2), old));
   int64_t number = 0;
@@ -90,7 +103,7 @@ Status hincrbyfloat(Call& call) {
   const auto by = parse_long_double(call.arg(3));
   if (!by) return not_a_float();
   if (std::isinf(*by)) return reply_with("ERR value is NaN or Infinity");
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(Key* const key, open_to_write(call, call.args.subspan(2, 1)));
   Value old;
   if (key->exists()) TRY(call.keys.get_sub(*key, call.arg(2), old));
   long double number = 0;

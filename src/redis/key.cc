@@ -12,6 +12,7 @@
 #include "codec/redis_keys.h"
 #include "codec/system_keys.h"
 #include "redis/fences.h"
+#include "redis/field_expiry.h"
 
 namespace trellis {
 namespace {
@@ -81,6 +82,14 @@ Bytes redis_fences_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uin
   return any;
 }
 
+Bytes redis_fields_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version) {
+  const std::string ns = slot_text(slot);
+  Bytes any = encode(
+      RedisFieldTimeKey{keyspace, {.prefix = prefix_of(ns, name, version), .field_name = {}}});
+  any.pop_back();  // the order
+  return any;
+}
+
 Bytes scored_place(double score, ByteView member) {
   Bytes place;
   OrderedScore::append(place, without_sign_of_zero(score));
@@ -92,6 +101,12 @@ Bytes scored_place(double score, ByteView member) {
 Bytes fences_target(uint16_t slot, ByteView name, uint64_t version) {
   Bytes target = life_target(slot, name, version);
   target[0] = 'c';
+  return target;
+}
+
+Bytes fields_target(uint16_t slot, ByteView name, uint64_t version) {
+  Bytes target = life_target(slot, name, version);
+  target[0] = 'h';
   return target;
 }
 
@@ -140,24 +155,20 @@ std::optional<RedisGarbage> decode_redis_garbage(ByteView target) {
   }
   constexpr size_t id_bytes = 16;
   StreamId last;
-  const bool is_trimmed = target.starts_with('t') && target.size() > id_bytes;
-  if (is_trimmed) {
+  if (target.starts_with('t') && target.size() > id_bytes) {
     const char* const id = target.data() + target.size() - id_bytes;
     last = {load_be(id, 8), load_be(id + 8, 8)};
     target.remove_suffix(id_bytes);
   }
-  if (!is_trimmed && !target.starts_with('s') && !target.starts_with('l') &&
-      !target.starts_with('c'))
-    return std::nullopt;
+  constexpr ByteView of_lives = "chlst";
+  constexpr Kind kinds[] = {Kind::fences, Kind::fields, Kind::staged, Kind::life, Kind::trimmed};
+  const size_t which = target.empty() ? ByteView::npos : of_lives.find(target[0]);
+  if (which == ByteView::npos) return std::nullopt;
   const auto life = decode<KvrocksSubPrefix>(target.substr(1));
   if (!life) return std::nullopt;
   const auto slot = parse_slot(life->ns);
   if (!slot) return std::nullopt;
-  const Kind kind = is_trimmed         ? Kind::trimmed
-                    : target[0] == 's' ? Kind::life
-                    : target[0] == 'l' ? Kind::staged
-                                       : Kind::fences;
-  return RedisGarbage{kind, *slot, life->key, life->version, last};
+  return RedisGarbage{kinds[which], *slot, life->key, life->version, last};
 }
 
 // --- a key ---
@@ -172,6 +183,7 @@ void Key::touch() { changed_ = is_told_ = true; }
 
 void Key::end_life() {
   uncounted_.clear();
+  over_.clear();
   if (exists_ && now_.type != RedisType::string) {
     const bool in_fragments = now_.type == RedisType::bitmap;
     ended_.push_back(
@@ -225,7 +237,7 @@ void Key::set_size(uint64_t size) {
   ASSERT(exists_);
   touch();
   now_.payload = {};
-  now_.size = size;
+  now_.size = size + over_.size();
   if (size == 0) remove();
 }
 
@@ -305,6 +317,13 @@ Status Keys::read(Key& key) {
   key.exists_ = true;
   key.now_ = *metadata;
   key.now_.encoding = 1;
+  if (key.now_.next_field_ms != 0 && key.now_.next_field_ms <= now_ms_) {
+    TRY(FieldExpiry(*this, key).hide_over());
+    if (key.size() == 0) {
+      key.end_life();
+      return {};
+    }
+  }
   if (staging_ != nullptr && key.now_.type != RedisType::string &&
       !lives_.contains(key.now_.version) && staging_->renewed.contains(key.stored_key_))
     TRY(renew(key, {}));
@@ -368,6 +387,10 @@ Status Keys::prefetch_subs(std::span<const Sub> subs) {
 }
 
 Status Keys::get_sub(const Key& key, ByteView sub, Value& value) {
+  if (!key.over_.empty() && key.is_over(sub)) {
+    value.set_absent();
+    return {};
+  }
   return view_.get(sub_key(key, sub), value);
 }
 
@@ -376,7 +399,10 @@ Status Keys::get_subs(const Key& key, std::span<const ByteView> subs, std::span<
   std::vector<ByteView> views;
   keys.reserve(subs.size());
   for (const ByteView sub : subs) views.push_back(keys.emplace_back(sub_key(key, sub)));
-  return view_.multi_get(views, values);
+  TRY(view_.multi_get(views, values));
+  for (size_t i = 0; i < subs.size() && !key.over_.empty(); i++)
+    if (key.is_over(subs[i])) values[i].set_absent();
+  return {};
 }
 
 Bytes Keys::scores_prefix(const Key& key) const {
@@ -451,6 +477,11 @@ Status Keys::scan_subs(const Key& key, const SubRange& range, SubVisitor visit) 
   Bytes begin = prefix + Bytes(range.begin);
   Bytes end = range.end.empty() ? prefix_end(prefix) : prefix + Bytes(range.end);
   if (key.now_.type != RedisType::zset) TRY(narrow(key, range.reverse, begin, end));
+  const auto visit_rest = [&](ByteView sub, ByteView value) {
+    return key.is_over(sub) ? Visit::go_on : visit(sub, value);
+  };
+  if (!key.over_.empty())
+    return scan(prefix, std::move(begin), std::move(end), range.reverse, visit_rest);
   return scan(prefix, std::move(begin), std::move(end), range.reverse, visit);
 }
 
@@ -502,6 +533,10 @@ Bytes Keys::fences_prefix(const Key& key) const {
   return redis_fences_prefix(keyspace_, key.slot_, key.name_, key.now_.version);
 }
 
+Bytes Keys::fields_prefix(const Key& key) const {
+  return redis_fields_prefix(keyspace_, key.slot_, key.name_, key.now_.version);
+}
+
 Bytes Keys::places_prefix(const Key& key) const {
   return key.now_.type == RedisType::zset ? scores_prefix(key) : sub_key(key, {});
 }
@@ -546,8 +581,8 @@ Result<Bytes> Keys::nth_place(const Key& key, uint64_t index) {
   TRY(count_noted(key));
   if (key.now_.has_fences) return Fences(*this, key).nth(index);
   const Bytes prefix = places_prefix(key);
-  const bool reverse = index > key.size() / 2;
-  uint64_t left = reverse ? key.size() - 1 - index : index;
+  const bool reverse = index > key.stored_size() / 2;
+  uint64_t left = reverse ? key.stored_size() - 1 - index : index;
   std::optional<Bytes> found;
   TRY(scan(prefix, prefix, prefix_end(prefix), reverse, [&](ByteView place, ByteView) {
     if (left-- > 0) return Visit::go_on;
@@ -603,6 +638,7 @@ void Keys::stage(const Key& key, size_t written_bytes, int64_t difference_bytes)
     life.subs = sub_key(key, {});
     life.scores = scores_prefix(key);
     life.fences = fences_prefix(key);
+    life.fields = fields_prefix(key);
   }
   life.is_written = true;
   difference_bytes_ += difference_bytes;
@@ -622,7 +658,7 @@ Status Keys::commit_ahead() {
   notes.reserve(lives_.size());
   for (auto& [version, life] : lives_) {
     if (!std::exchange(life.is_written, false)) continue;
-    prefixes.insert(prefixes.end(), {life.subs, life.scores, life.fences});
+    prefixes.insert(prefixes.end(), {life.subs, life.scores, life.fences, life.fields});
     if (std::exchange(life.is_noted, true)) continue;
     const int64_t before = view_.difference().bytes;
     view_.leave_garbage(due_ms, life.target, staged_part_bytes, CountedView::When::at_once);
@@ -673,10 +709,13 @@ Status Keys::live_on(const Key& from, const SubRange& kept, Key& to) {
   const Bytes subs = sub_key(from, {});
   const Bytes scores = scores_prefix(from);
   const Bytes fences = fences_prefix(from);
+  const Bytes fields = fields_prefix(from);
+  std::set<Bytes, std::less<>> over = from.over_;
   to.create(was.type, new_version());
   was.version = to.now_.version;
   was.payload = {};
   to.now_ = was;
+  to.over_ = std::move(over);
   const Bytes end = kept.end.empty() ? prefix_end(subs) : subs + Bytes(kept.end);
   Bytes begin(kept.begin);
   // What was trimmed stays behind.
@@ -686,6 +725,8 @@ Status Keys::live_on(const Key& from, const SubRange& kept, Key& to) {
   TRY(copy_records(subs, subs + begin, end, to, sub_key(to, {})));
   if (was.type == RedisType::zset)
     TRY(copy_records(scores, scores, prefix_end(scores), to, scores_prefix(to)));
+  if (was.next_field_ms != 0)
+    TRY(copy_records(fields, fields, prefix_end(fields), to, fields_prefix(to)));
   if (was.has_fences) TRY(copy_records(fences, fences, prefix_end(fences), to, fences_prefix(to)));
   return {};
 }
@@ -703,7 +744,8 @@ Status Keys::copy(const Key& from, Key& to) {
 
 // --- the end of a transaction ---
 
-Status Keys::write(Key& key) {
+// Of what expires: of a key that changed a note is taken back, and one is left.
+void Keys::write_notes(const Key& key) {
   const bool was_there = key.stored_.found();
   const uint64_t expire_was = was_there ? key.was_.expire_ms : 0;
   const uint64_t expire_is = key.exists_ ? key.now_.expire_ms : 0;
@@ -713,6 +755,19 @@ Status Keys::write(Key& key) {
     if (expire_is != 0)
       view_.leave_garbage(expire_is, expiry, record_bytes_guess, CountedView::When::at_once);
   }
+  const uint64_t field_was = was_there ? key.was_.next_field_ms : 0;
+  const uint64_t field_is = key.exists_ ? key.now_.next_field_ms : 0;
+  if (field_was == field_is && (field_is == 0 || key.was_.version == key.now_.version)) return;
+  if (field_was != 0)
+    view_.forget_garbage(field_was, fields_target(key.slot_, key.name_, key.was_.version));
+  if (field_is != 0)
+    view_.leave_garbage(field_is, fields_target(key.slot_, key.name_, key.now_.version),
+                        record_bytes_guess, CountedView::When::at_once);
+}
+
+Status Keys::write(Key& key) {
+  const bool was_there = key.stored_.found();
+  write_notes(key);
   for (const Key::Life& life : key.ended_)
     view_.leave_garbage(now_ms_, life_target(key.slot_, key.name_, life.version),
                         life.size * record_bytes_guess);
@@ -796,7 +851,7 @@ Status Keys::touch_all(uint32_t database, uint16_t next_slot) {
 }
 
 Result<bool> Keys::is_empty(uint16_t slot) {
-  for (const char table : {'m', 's', 'z', 't', 'c'}) {
+  for (const char table : {'m', 's', 'z', 't', 'c', 'h'}) {
     const Bytes prefix = redis_slot_prefix(keyspace_, table, slot);
     TRY_ASSIGN(const ScanPage page,
                view_.scan({.begin = prefix, .end = prefix_end(prefix), .entries_max = 1},

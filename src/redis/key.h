@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory_resource>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -30,6 +31,7 @@ namespace trellis {
 // of which Kvrocks leaves records.
 bool is_visible(const RedisMetadata& metadata, uint64_t now_ms);
 
+class FieldExpiry;
 class Fences;
 // What is a string to clients: a bitmap is one too (redis/bitmap.h).
 constexpr bool is_text(RedisType type) {
@@ -41,7 +43,7 @@ class Key {
   bool exists() const { return exists_; }
   // All of these REQUIRE: exists().
   RedisType type() const { return now_.type; }
-  uint64_t size() const { return now_.size; }
+  uint64_t size() const { return now_.size - over_.size(); }
   uint64_t version() const { return now_.version; }
   uint64_t expire_ms() const { return now_.expire_ms; }  // 0: never
   ByteView text() const { return now_.payload; }         // of a string, or see keep_text
@@ -49,6 +51,15 @@ class Key {
   uint64_t tail() const { return now_.tail; }
   const RedisMetadata::Stream& stream() const { return now_.stream; }
   bool has_fences() const { return now_.has_fences; }
+  uint64_t next_field_ms() const { return now_.next_field_ms; }  // of a hash; 0: none expires
+  // Also those that clients do not see any more.
+  uint64_t stored_size() const { return now_.size; }
+  // Whether the collector's note about its fields that expire is one of that life and time.
+  bool has_field_note(uint64_t version, uint64_t due_ms) const {
+    return stored_.found() && was_.version == version && was_.next_field_ms == due_ms;
+  }
+  // Of a field of a hash: its time has come.
+  bool is_over(ByteView field) const { return over_.contains(field); }
 
   // As it is stored, also if its time has come; 0: never, or there is no record.
   uint64_t stored_expire_ms() const { return stored_.found() ? was_.expire_ms : 0; }
@@ -75,6 +86,7 @@ class Key {
   void drop();
 
  private:
+  friend class FieldExpiry;
   friend class Keys;
   struct Life {
     uint64_t version;
@@ -101,6 +113,8 @@ class Key {
   mutable Bytes scores_end_;
   // Of members that came and went since its fences were written: where, and how many.
   mutable std::vector<std::pair<Bytes, int64_t>> uncounted_;
+  // Fields whose time has come, and that are stored as yet.
+  std::set<Bytes, std::less<>> over_;
 };
 
 class Keys {
@@ -219,6 +233,7 @@ class Keys {
   Status swap(uint32_t database, uint32_t other);
 
  private:
+  friend class FieldExpiry;
   friend class Fences;
   struct StoredName {
     uint16_t slot;
@@ -236,6 +251,7 @@ class Keys {
     Bytes subs;    // what its records begin with
     Bytes scores;  // of a sorted set
     Bytes fences;
+    Bytes fields;  // of a hash: when they expire
     bool is_noted = false;
     bool is_written = false;  // since the last part
   };
@@ -246,6 +262,7 @@ class Keys {
   Bytes score_key(const Key& key, double score, ByteView member) const;
   Bytes scores_prefix(const Key& key) const;
   Bytes fences_prefix(const Key& key) const;
+  Bytes fields_prefix(const Key& key) const;
   Bytes places_prefix(const Key& key) const;  // of the records that are counted
   void put(const Key& key, ByteView stored_key, ByteView value, const Value& old);
   void remove(const Key& key, ByteView stored_key, const Value& old);
@@ -263,6 +280,7 @@ class Keys {
   Status narrow(const Key& key, bool reverse, Bytes& begin, Bytes& end);
   static void note_count(const Key& key, ByteView place, int64_t difference);
   Status count_noted(const Key& key);
+  void write_notes(const Key& key);
   Status write_fences(Key& key);
 
   Status write_changed();
@@ -304,18 +322,20 @@ Bytes scored_place(double score, ByteView member);
 //   | 'c' | slot | key length u32 | key | version |  fences that are to be cut
 //   | 'e' | slot | key |                             a key that expires
 //   | 'f' | slot |                                   all that is in the slot of a flushed database
+//   | 'h' | slot | key length u32 | key | version |  fields that expire
 //   | 'l' | slot | key length u32 | key | version |  the records of a life that never began
 //   | 's' | slot | key length u32 | key | version |  the records of a life that has ended
 //   | 't' | as 's' | ms u64 | seq u64 |              entries of a stream up to that id
 // In the order of letters those that are collected at once come first, as the collector needs it.
 Bytes fences_target(uint16_t slot, ByteView name, uint64_t version);
+Bytes fields_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes expiry_target(uint16_t slot, ByteView name);
 Bytes flush_target(uint16_t slot);
 Bytes staged_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes life_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes trimmed_target(uint16_t slot, ByteView name, uint64_t version, StreamId last);
 struct RedisGarbage {
-  enum class Kind : uint8_t { fences, expiry, flush, staged, life, trimmed } kind;
+  enum class Kind : uint8_t { fences, expiry, flush, fields, staged, life, trimmed } kind;
   uint16_t slot;
   ByteView name = {};
   uint64_t version = 0;
@@ -335,6 +355,8 @@ Bytes redis_life_prefix(KeyspaceId keyspace, char table, uint16_t slot, ByteView
                         uint64_t version);
 // What all "z" records of a life start with.
 Bytes redis_scores_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
+// What its records about fields that expire start with.
+Bytes redis_fields_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
 // What its fences start with.
 Bytes redis_fences_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
 

@@ -28,6 +28,10 @@ constexpr size_t skipped_max = 0xff;
 constexpr uint64_t checksum_mask = (1U << 12) - 1;
 constexpr size_t page_keys_max = 10'000;
 constexpr size_t places_tried_max = 8;
+// How many fronts may be looked at to find a place again. One that is handed out is found sooner:
+// names may have come since.
+constexpr size_t looks_max = 65'536;
+constexpr size_t looks_at_first = 64;
 
 struct FoundKey {
   Bytes name;
@@ -100,9 +104,9 @@ uint64_t cursor_between(ByteView last, ByteView next) {
          checksum_of(next.substr(0, skipped)) << 32 | load_be(window.data(), window_bytes);
 }
 
-// Where to go on. A place that is gone with all names near it is the beginning: giving a name twice
-// is allowed, to leave one out is not.
-Result<Bytes> place_of(Names& names, uint64_t cursor) {
+// Where to go on. A place that is gone with all names near it, or would be found after so many
+// looks, is the beginning: giving a name twice is allowed, to leave one out is not.
+Result<Bytes> place_of(Names& names, uint64_t cursor, size_t looks) {
   if ((cursor & cursor_mark) == 0) return Bytes();
   const size_t skipped = cursor >> 44 & skipped_max;
   const uint64_t checksum = cursor >> 32 & checksum_mask;
@@ -111,7 +115,7 @@ Result<Bytes> place_of(Names& names, uint64_t cursor) {
   Bytes window = number.substr(sizeof(uint64_t) - window_bytes);
   while (window.ends_with('\0')) window.pop_back();
   if (skipped == 0) return window;
-  for (Bytes from;;) {
+  for (Bytes from; looks > 0; looks--) {
     TRY_ASSIGN(const std::optional<Bytes> name, names.first(from));
     if (!name) return Bytes();
     if (name->size() < skipped) {
@@ -123,6 +127,7 @@ Result<Bytes> place_of(Names& names, uint64_t cursor) {
     from = prefix_end(front);
     if (from.empty()) return Bytes();
   }
+  return Bytes();
 }
 
 // --- SCAN ---
@@ -154,8 +159,9 @@ Result<KeyScanOptions> parse_scan_options(const AloneCall& call) {
   return options;
 }
 
-// Cuts the page at the best place behind `count` keys; 0: there is none.
-Result<uint64_t> cut(Names& names, Names::Page& page, size_t count) {
+// Cuts the page at the best place behind `count` keys; 0: there is none that is found by so many
+// looks.
+Result<uint64_t> cut(Names& names, Names::Page& page, size_t count, size_t looks) {
   std::vector<size_t> places;
   for (size_t i = count; i < page.keys.size(); i++) places.push_back(i);
   const auto shared_at = [&](size_t i) {
@@ -169,7 +175,7 @@ Result<uint64_t> cut(Names& names, Names::Page& page, size_t count) {
     const Bytes& last = page.keys[place - 1].name;
     const Bytes& next = page.keys[place].name;
     const uint64_t cursor = cursor_between(last, next);
-    TRY_ASSIGN(const Bytes found, place_of(names, cursor));
+    TRY_ASSIGN(const Bytes found, place_of(names, cursor, looks));
     if (found <= last || found > next) continue;
     page.keys.resize(place);
     return cursor;
@@ -182,13 +188,15 @@ Result<uint64_t> next_page(Names& names, uint64_t cursor, const KeyScanOptions& 
   const Bytes front = options.has_pattern ? glob_prefix(options.pattern) : Bytes();
   std::optional<Bytes> end;
   if (!prefix_end(front).empty()) end = prefix_end(front);
-  TRY_ASSIGN(Bytes from, place_of(names, cursor));
+  TRY_ASSIGN(Bytes from, place_of(names, cursor, looks_max));
   from = std::max(from, front);
-  for (size_t keys_max = options.count * 3 / 2 + 16;; keys_max *= 2) {
+  // A page that cannot be cut where its place is found soon ends behind more names that are alike.
+  size_t looks = looks_at_first;
+  for (size_t keys_max = options.count * 3 / 2 + 16;; keys_max *= 2, looks *= 2) {
     TRY_ASSIGN(Names::Page page, names.page(from, end, keys_max));
     uint64_t next = 0;
     if (page.more) {
-      TRY_ASSIGN(next, cut(names, page, options.count));
+      TRY_ASSIGN(next, cut(names, page, options.count, std::min(looks, looks_max)));
       if (next == 0 && keys_max < scan_page_entries_max) continue;
       if (next == 0) return Error{Code::too_large, "so many names that are alike cannot be cut"};
     }

@@ -150,6 +150,32 @@ TEST_P(RedisCollection, RandomPicksOfALargeSet) {
   EXPECT_GT(seen.size(), 700u);  // about 820
 }
 
+// A page may end within a group of names that are alike, but not where it takes a walk over all
+// groups to find the place again.
+TEST_P(RedisCollection, KeysThatAreAlikeInGroups) {
+  Random random(1);
+  Members names;
+  for (int group = 0; group < 300; group++) {
+    const Bytes id = fmt::format("{:016x}{:016x}", random.next(), random.next());
+    for (int i = 0; i < 60; i++) names.insert(fmt::format("user:{}:attribute:{:02}", id, i));
+  }
+  for (const Bytes& name : names) say({"SET", name, "v"});
+  Members found;
+  size_t given = 0;
+  size_t page_max = 0;
+  Bytes cursor = "0";
+  do {
+    std::vector<Bytes> said = say({"SCAN", cursor, "COUNT", "10"});
+    cursor = said.at(0);
+    found.insert(said.begin() + 1, said.end());
+    given += said.size() - 1;
+    page_max = std::max(page_max, said.size() - 1);
+  } while (cursor != "0" && given < 10 * names.size());
+  EXPECT_EQ(found, names);
+  EXPECT_EQ(given, names.size());
+  EXPECT_LE(page_max, 130u);
+}
+
 TEST_P(RedisCollection, PoppedMembersComeOnce) {
   Members left = numbered("element:", 3'000);
   change("SADD", left);
