@@ -127,15 +127,18 @@ void reply_info(Reply& reply, const Command& command) {
 }
 
 // Which of the command's key specs an argument is of, if it is of one.
-std::optional<size_t> spec_of(const Argument& argument, size_t specs, size_t& keys_before) {
-  if (argument.type == "key" && specs > 0)
-    return argument.token.empty() ? std::min(keys_before++, specs - 1) : specs - 1;
-  if (argument.type == "pattern" && specs > 1) return 1;
-  return std::nullopt;
+std::optional<size_t> spec_of(const Argument& argument, std::span<const KeySpec> specs,
+                              size_t& keys_before) {
+  if (argument.type == "pattern" && specs.size() > 1) return 1;
+  if (argument.type != "key" || specs.empty()) return std::nullopt;
+  const size_t last = specs.size() - 1;
+  if (argument.token.empty()) return std::min(keys_before++, last);
+  const auto behind_token = std::ranges::find(specs, argument.token, &KeySpec::word);
+  return std::min(static_cast<size_t>(behind_token - specs.begin()), last);
 }
 
-void reply_arguments(Reply& reply, const std::vector<Argument>& arguments, size_t specs,
-                     size_t& keys_before) {
+void reply_arguments(Reply& reply, const std::vector<Argument>& arguments,
+                     std::span<const KeySpec> specs, size_t& keys_before) {
   const auto add_text = [&](std::string_view name, std::string_view value) {
     reply.bulk(name);
     reply.bulk(value);
@@ -183,7 +186,7 @@ void reply_docs(Reply& reply, const Command& command) {
   if (!arguments.empty()) {
     size_t keys_before = 0;
     reply.bulk("arguments");
-    reply_arguments(reply, arguments, key_specs(command).size(), keys_before);
+    reply_arguments(reply, arguments, key_specs(command), keys_before);
   }
   if (command.subcommands.empty()) return;
   reply.bulk("command_subcommands");

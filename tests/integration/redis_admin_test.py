@@ -17,7 +17,9 @@ ARITY_OF_7_2 = {"zrank", "zrevrank", "command|getkeys", "command|getkeysandflags
 SINCE_7_2 = {"client|setinfo", "client|no-touch", "waitaof"}
 OF_KVROCKS = {"siadd", "sicard", "siexists", "sirange", "sirangebyvalue", "sirem", "sirevrange",
               "sirevrangebyvalue"}
-NOT_IN_7_0 = SINCE_7_2 | OF_KVROCKS
+OF_FIELDS = {"hexpire", "hexpireat", "hexpiretime", "hgetdel", "hgetex", "hpersist", "hpexpire",
+             "hpexpireat", "hpexpiretime", "hpttl", "hsetex", "httl"}  # since 7.4 and 8.0
+NOT_IN_7_0 = SINCE_7_2 | OF_KVROCKS | OF_FIELDS
 
 
 def text(value):
