@@ -268,9 +268,9 @@ Status client_unblock(AloneCall& call) {
   return {};
 }
 
-constexpr Command entry(std::string_view name, int arity, uint32_t more_flags,
-                        Status (*handler)(AloneCall&), std::string_view since,
-                        std::string_view syntax, std::string_view summary) {
+constexpr Command client_entry(std::string_view name, int arity, uint32_t more_flags,
+                               Status (*handler)(AloneCall&), std::string_view since,
+                               std::string_view syntax, std::string_view summary) {
   return {.name = name,
           .arity = arity,
           .flags = noscript | loading | stale | more_flags,
@@ -281,31 +281,36 @@ constexpr Command entry(std::string_view name, int arity, uint32_t more_flags,
           .syntax = syntax};
 }
 
+namespace client_table {
+
 const Command table[] = {
-    entry("getname", 2, 0, client_getname, "2.6.9", "", "The name of the connection."),
+    client_entry("getname", 2, 0, client_getname, "2.6.9", "", "The name of the connection."),
     help_entry("client", "5.0.0"),
-    entry("id", 2, 0, client_id, "5.0.0", "", "The number of the connection."),
-    entry("info", 2, 0, client_info, "6.2.0", "", "What is known of the connection."),
-    entry("kill", -3, admin, client_kill, "2.4.0",
-          "<ip:port>|<option> <value> [<option> <value> ...]",
-          "Closes connections: ADDR, LADDR, ID, TYPE, USER, MAXAGE, and SKIPME (yes or no)."),
-    entry("list", -2, admin, client_list, "2.4.0", "[TYPE <type> | ID <id> [<id> ...]]",
-          "What is known of all connections."),
-    entry("no-evict", 3, admin, client_no_evict, "7.0.0", "ON|OFF",
-          "Whether the connection is kept when memory is short."),
-    entry("no-touch", 3, 0, client_no_touch, "7.2.0", "ON|OFF",
-          "Whether commands leave the time of last use of keys alone."),
-    entry("pause", -3, admin, client_pause, "3.0.0", "<milliseconds> [WRITE|ALL]",
-          "Lets commands wait."),
-    entry("reply", 3, 0, client_reply, "3.2.0", "ON|OFF|SKIP",
-          "Whether commands are answered; SKIP leaves out the next one."),
-    entry("setinfo", 4, 0, client_setinfo, "7.2.0", "LIB-NAME|LIB-VER <text>",
-          "Says which library the client uses."),
-    entry("setname", 3, 0, client_setname, "2.6.9", "<name>", "Names the connection."),
-    entry("unblock", -3, admin, client_unblock, "5.0.0", "<id> [TIMEOUT|ERROR]",
-          "Ends the waiting of a client that is blocked."),
-    entry("unpause", 2, admin, client_unpause, "6.2.0", "", "Ends CLIENT PAUSE."),
+    client_entry("id", 2, 0, client_id, "5.0.0", "", "The number of the connection."),
+    client_entry("info", 2, 0, client_info, "6.2.0", "", "What is known of the connection."),
+    client_entry(
+        "kill", -3, admin, client_kill, "2.4.0",
+        "<ip:port>|<option> <value> [<option> <value> ...]",
+        "Closes connections: ADDR, LADDR, ID, TYPE, USER, MAXAGE, and SKIPME (yes or no)."),
+    client_entry("list", -2, admin, client_list, "2.4.0", "[TYPE <type> | ID <id> [<id> ...]]",
+                 "What is known of all connections."),
+    client_entry("no-evict", 3, admin, client_no_evict, "7.0.0", "ON|OFF",
+                 "Whether the connection is kept when memory is short."),
+    client_entry("no-touch", 3, 0, client_no_touch, "7.2.0", "ON|OFF",
+                 "Whether commands leave the time of last use of keys alone."),
+    client_entry("pause", -3, admin, client_pause, "3.0.0", "<milliseconds> [WRITE|ALL]",
+                 "Lets commands wait."),
+    client_entry("reply", 3, 0, client_reply, "3.2.0", "ON|OFF|SKIP",
+                 "Whether commands are answered; SKIP leaves out the next one."),
+    client_entry("setinfo", 4, 0, client_setinfo, "7.2.0", "LIB-NAME|LIB-VER <text>",
+                 "Says which library the client uses."),
+    client_entry("setname", 3, 0, client_setname, "2.6.9", "<name>", "Names the connection."),
+    client_entry("unblock", -3, admin, client_unblock, "5.0.0", "<id> [TIMEOUT|ERROR]",
+                 "Ends the waiting of a client that is blocked."),
+    client_entry("unpause", 2, admin, client_unpause, "6.2.0", "", "Ends CLIENT PAUSE."),
 };
+
+}  // namespace client_table
 
 }  // namespace
 
@@ -315,6 +320,6 @@ Status set_client_name(AloneCall& call, ByteView name) {
   return {};
 }
 
-std::span<const Command> client_commands() { return table; }
+std::span<const Command> client_commands() { return client_table::table; }
 
 }  // namespace trellis

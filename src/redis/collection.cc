@@ -292,7 +292,7 @@ constexpr uint64_t exact_max = 2'048;
 constexpr uint64_t pass_factor = 16;
 constexpr size_t walk_max = 16;
 constexpr size_t target_bytes = 32;
-constexpr size_t reply_bytes_max = 256 * 1024 * 1024;
+constexpr size_t sample_reply_bytes_max = 256 * 1024 * 1024;
 
 // In the order of the collection, each subset as likely as any other (Knuth's algorithm S).
 Status visit_sample(Call& call, const Key& key, uint64_t count, Random& random,
@@ -311,8 +311,9 @@ Status visit_sample(Call& call, const Key& key, uint64_t count, Random& random,
 
 // The same record may come any number of times: that must not fill the memory.
 Status check_reply(const Call& call, size_t begin) {
-  if (call.reply.mark() - begin <= reply_bytes_max) return {};
-  return reply_with(fmt::format("ERR the reply is over {} bytes: ask for less", reply_bytes_max));
+  if (call.reply.mark() - begin <= sample_reply_bytes_max) return {};
+  return reply_with(
+      fmt::format("ERR the reply is over {} bytes: ask for less", sample_reply_bytes_max));
 }
 
 Status visit_draws(Call& call, const Key& key, RandomPick pick, Random& random,

@@ -184,7 +184,7 @@ void reply_docs(Reply& reply, const Command& command) {
     reply_arguments(reply, arguments, key_specs(command).size(), keys_before);
   }
   if (command.subcommands.empty()) return;
-  reply.bulk("subcommands");
+  reply.bulk("command_subcommands");
   reply.map(command.subcommands.size());
   for (const Command& sub : command.subcommands) reply_docs(reply, sub);
 }
@@ -305,8 +305,9 @@ Status command_getkeysandflags(AloneCall& call) {
 }
 
 constexpr uint32_t plain = loading | stale;
-constexpr Command entry(std::string_view name, int arity, Status (*handler)(AloneCall&),
-                        std::string_view since, std::string_view syntax, std::string_view summary) {
+constexpr Command command_entry(std::string_view name, int arity, Status (*handler)(AloneCall&),
+                                std::string_view since, std::string_view syntax,
+                                std::string_view summary) {
   return {.name = name,
           .arity = arity,
           .flags = plain,
@@ -317,19 +318,21 @@ constexpr Command entry(std::string_view name, int arity, Status (*handler)(Alon
           .syntax = syntax};
 }
 
-const Command subcommands[] = {
-    entry("count", 2, command_count, "2.8.13", "", "How many commands there are."),
-    entry("docs", -2, command_docs, "7.0.0", "[<command> ...]", "What commands do."),
-    entry("getkeys", -3, command_getkeys, "2.8.13", "<command> [<arg> ...]",
-          "The keys of a command."),
-    entry("getkeysandflags", -3, command_getkeysandflags, "7.0.0", "<command> [<arg> ...]",
-          "The keys of a command, and what it does with them."),
+const Command command_subcommands[] = {
+    command_entry("count", 2, command_count, "2.8.13", "", "How many commands there are."),
+    command_entry("docs", -2, command_docs, "7.0.0", "[<command> ...]", "What commands do."),
+    command_entry("getkeys", -3, command_getkeys, "2.8.13", "<command> [<arg> ...]",
+                  "The keys of a command."),
+    command_entry("getkeysandflags", -3, command_getkeysandflags, "7.0.0", "<command> [<arg> ...]",
+                  "The keys of a command, and what it does with them."),
     help_entry("command", "5.0.0"),
-    entry("info", -2, command_info, "2.8.13", "[<command> ...]",
-          "Arity, flags and keys of commands."),
-    entry("list", -2, command_list, "7.0.0", "[FILTERBY MODULE|ACLCAT|PATTERN <text>]",
-          "The names of commands."),
+    command_entry("info", -2, command_info, "2.8.13", "[<command> ...]",
+                  "Arity, flags and keys of commands."),
+    command_entry("list", -2, command_list, "7.0.0", "[FILTERBY MODULE|ACLCAT|PATTERN <text>]",
+                  "The names of commands."),
 };
+
+namespace command_table {
 
 const Command table[] = {
     {.name = "command",
@@ -338,11 +341,13 @@ const Command table[] = {
      .handler = command_all,
      .since = "2.8.13",
      .summary = "All commands.",
-     .subcommands = subcommands},
+     .subcommands = command_subcommands},
 };
+
+}  // namespace command_table
 
 }  // namespace
 
-std::span<const Command> command_commands() { return table; }
+std::span<const Command> command_commands() { return command_table::table; }
 
 }  // namespace trellis

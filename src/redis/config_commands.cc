@@ -50,9 +50,9 @@ Status config_rewrite(AloneCall&) {
   return reply_with("ERR The server is running without a config file");
 }
 
-constexpr Command entry(std::string_view name, int arity, uint32_t more_flags,
-                        Status (*handler)(AloneCall&), std::string_view since,
-                        std::string_view syntax, std::string_view summary) {
+constexpr Command config_entry(std::string_view name, int arity, uint32_t more_flags,
+                               Status (*handler)(AloneCall&), std::string_view since,
+                               std::string_view syntax, std::string_view summary) {
   return {.name = name,
           .arity = arity,
           .flags = admin | noscript | loading | stale | more_flags,
@@ -63,26 +63,31 @@ constexpr Command entry(std::string_view name, int arity, uint32_t more_flags,
           .syntax = syntax};
 }
 
-const Command subcommands[] = {
-    entry("get", -3, for_everyone, config_get, "2.0.0", "<pattern> [<pattern> ...]",
-          "Settings whose names match."),
+const Command config_subcommands[] = {
+    config_entry("get", -3, for_everyone, config_get, "2.0.0", "<pattern> [<pattern> ...]",
+                 "Settings whose names match."),
     help_entry("config", "5.0.0"),
-    entry("resetstat", 2, 0, config_resetstat, "2.0.0", "", "Begins to count anew."),
-    entry("rewrite", 2, 0, config_rewrite, "2.8.0", "", "Writes the settings to their file."),
-    entry("set", -4, 0, config_set, "2.0.0", "<name> <value> [<name> <value> ...]",
-          "Changes settings, all or none."),
+    config_entry("resetstat", 2, 0, config_resetstat, "2.0.0", "", "Begins to count anew."),
+    config_entry("rewrite", 2, 0, config_rewrite, "2.8.0", "",
+                 "Writes the settings to their file."),
+    config_entry("set", -4, 0, config_set, "2.0.0", "<name> <value> [<name> <value> ...]",
+                 "Changes settings, all or none."),
 };
+
+namespace config_table {
 
 const Command table[] = {
     {.name = "config",
      .arity = -2,
      .since = "2.0.0",
      .summary = "Redis's settings.",
-     .subcommands = subcommands},
+     .subcommands = config_subcommands},
 };
+
+}  // namespace config_table
 
 }  // namespace
 
-std::span<const Command> config_commands() { return table; }
+std::span<const Command> config_commands() { return config_table::table; }
 
 }  // namespace trellis

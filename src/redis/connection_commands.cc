@@ -111,6 +111,8 @@ Status hello(AloneCall& call) {
   return {};
 }
 
+namespace connection_table {
+
 constexpr uint32_t plain = noscript | loading | stale;
 const Command table[] = {
     {"auth", -2, plain | fast | no_auth | allow_busy, {}, auth, "1.0.0", "Says who the client is."},
@@ -145,8 +147,10 @@ const Command table[] = {
      "Chooses the database."},
 };
 
+}  // namespace connection_table
+
 }  // namespace
 
-std::span<const Command> connection_commands() { return table; }
+std::span<const Command> connection_commands() { return connection_table::table; }
 
 }  // namespace trellis

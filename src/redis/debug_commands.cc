@@ -274,43 +274,47 @@ Status debug_protocol(AloneCall& call) {
 // --- the table ---
 
 Status debug_help(AloneCall& call);
-constexpr Command entry(std::string_view name, int arity, Status (*handler)(AloneCall&),
-                        std::string_view syntax, std::string_view summary) {
+constexpr Command debug_entry(std::string_view name, int arity, Status (*handler)(AloneCall&),
+                              std::string_view syntax, std::string_view summary) {
   return {.name = name, .arity = arity, .handler = handler, .summary = summary, .syntax = syntax};
 }
 // Redis knows DEBUG as one command: these are not told by COMMAND.
-const Command subcommands[] = {
-    entry("change-repl-id", 2, accept, "", "Does nothing: there is no replication."),
-    entry("digest", 2, debug_digest, "", "A digest of the content of all databases."),
-    entry("digest-value", -2, debug_digest_value, "[<key> ...]", "A digest of each value."),
-    entry("error", 3, debug_error, "<text>", "Replies with that error."),
-    entry("loadaof", 2, accept, "", "Does nothing: everything is on disk, and read from there."),
-    entry("log", 3, debug_log, "<text>", "Writes it to the log of the server."),
-    entry("object", 3, debug_object, "<key>", "How Redis would keep the value of a key."),
-    entry("populate", -3, debug_populate, "<count> [<prefix>] [<bytes>]", "Makes string keys."),
-    entry("protocol", 3, debug_protocol, "<kind>", "A reply of that kind."),
-    entry("quicklist-packed-threshold", 3, accept, "<bytes>", "Does nothing."),
-    entry("reload", -2, debug_reload, "[<option> ...]",
-          "Does nothing: everything is on disk, and read from there."),
-    entry("set-active-expire", 3, debug_set_active_expire, "0|1",
-          "Whether keys are removed when their time has come; for clients they are gone."),
-    entry("sleep", 3, debug_sleep, "<seconds>", "Holds up this loop, up to a minute."),
-    entry("stringmatch-len", 4, accept, "<length> <pattern>", "Does nothing."),
-    entry("stringmatch-test", 2, debug_stringmatch, "", "Does nothing."),
-    entry("help", 2, debug_help, "", "Prints this help."),
+const Command debug_subcommands[] = {
+    debug_entry("change-repl-id", 2, accept, "", "Does nothing: there is no replication."),
+    debug_entry("digest", 2, debug_digest, "", "A digest of the content of all databases."),
+    debug_entry("digest-value", -2, debug_digest_value, "[<key> ...]", "A digest of each value."),
+    debug_entry("error", 3, debug_error, "<text>", "Replies with that error."),
+    debug_entry("loadaof", 2, accept, "",
+                "Does nothing: everything is on disk, and read from there."),
+    debug_entry("log", 3, debug_log, "<text>", "Writes it to the log of the server."),
+    debug_entry("object", 3, debug_object, "<key>", "How Redis would keep the value of a key."),
+    debug_entry("populate", -3, debug_populate, "<count> [<prefix>] [<bytes>]",
+                "Makes string keys."),
+    debug_entry("protocol", 3, debug_protocol, "<kind>", "A reply of that kind."),
+    debug_entry("quicklist-packed-threshold", 3, accept, "<bytes>", "Does nothing."),
+    debug_entry("reload", -2, debug_reload, "[<option> ...]",
+                "Does nothing: everything is on disk, and read from there."),
+    debug_entry("set-active-expire", 3, debug_set_active_expire, "0|1",
+                "Whether keys are removed when their time has come; for clients they are gone."),
+    debug_entry("sleep", 3, debug_sleep, "<seconds>", "Holds up this loop, up to a minute."),
+    debug_entry("stringmatch-len", 4, accept, "<length> <pattern>", "Does nothing."),
+    debug_entry("stringmatch-test", 2, debug_stringmatch, "", "Does nothing."),
+    debug_entry("help", 2, debug_help, "", "Prints this help."),
 };
 
 Status debug_help(AloneCall& call) {
-  reply_help(call.reply, "debug", subcommands);
+  reply_help(call.reply, "debug", debug_subcommands);
   return {};
 }
 
 Status debug(AloneCall& call) {
-  for (const Command& sub : subcommands)
+  for (const Command& sub : debug_subcommands)
     if (call.is_word(1, sub.name) && arity_fits(sub, call.count()))
       return sub.handler.run_alone(call);
   return wrong_subcommand(call);
 }
+
+namespace debug_table {
 
 const Command table[] = {
     {"debug",
@@ -322,8 +326,10 @@ const Command table[] = {
      "For tests."},
 };
 
+}  // namespace debug_table
+
 }  // namespace
 
-std::span<const Command> debug_commands() { return table; }
+std::span<const Command> debug_commands() { return debug_table::table; }
 
 }  // namespace trellis

@@ -168,6 +168,8 @@ Status wait_for_log(AloneCall& call) {
   return {};
 }
 
+namespace generic_table {
+
 constexpr KeyPositions one{1, 1, 1};
 constexpr KeyPositions two{1, 2, 1};
 constexpr KeyPositions all{1, -1, 1};
@@ -238,6 +240,8 @@ const Command table[] = {
      "Waits until what was written is on the disk."},
 };
 
+}  // namespace generic_table
+
 }  // namespace
 
 std::string_view type_name(RedisType type) {
@@ -248,6 +252,6 @@ std::string_view type_name(RedisType type) {
   }
 }
 
-std::span<const Command> generic_commands() { return table; }
+std::span<const Command> generic_commands() { return generic_table::table; }
 
 }  // namespace trellis

@@ -217,6 +217,8 @@ Status hrandfield(Call& call) {
   return {};
 }
 
+namespace hash_table {
+
 constexpr KeyPositions one{1, 1, 1};
 constexpr uint32_t change = write | denyoom | fast;
 
@@ -246,8 +248,10 @@ const Command table[] = {
     {"hvals", 2, readonly, one, hvals, "2.0.0", "All values of a hash."},
 };
 
+}  // namespace hash_table
+
 }  // namespace
 
-std::span<const Command> hash_commands() { return table; }
+std::span<const Command> hash_commands() { return hash_table::table; }
 
 }  // namespace trellis

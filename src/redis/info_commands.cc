@@ -400,12 +400,16 @@ Status info(AloneCall& call) {
   return {};
 }
 
+namespace info_table {
+
 const Command table[] = {
     {"info", -1, loading | stale, {}, info, "1.0.0", "Facts about the server and the keyspace."},
 };
 
+}  // namespace info_table
+
 }  // namespace
 
-std::span<const Command> info_commands() { return table; }
+std::span<const Command> info_commands() { return info_table::table; }
 
 }  // namespace trellis

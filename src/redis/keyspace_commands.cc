@@ -127,15 +127,15 @@ Result<Bytes> place_of(Names& names, uint64_t cursor) {
 
 // --- SCAN ---
 
-struct ScanOptions {
+struct KeyScanOptions {
   ByteView pattern;
   bool has_pattern = false;
   size_t count = 10;
   std::optional<ByteView> type;
 };
 
-Result<ScanOptions> parse_scan_options(const AloneCall& call) {
-  ScanOptions options;
+Result<KeyScanOptions> parse_scan_options(const AloneCall& call) {
+  KeyScanOptions options;
   for (size_t i = 2; i < call.count(); i += 2) {
     if (i + 1 >= call.count()) return syntax_error();
     if (call.is_word(i, "count")) {
@@ -177,7 +177,7 @@ Result<uint64_t> cut(Names& names, Names::Page& page, size_t count) {
   return 0;
 }
 
-Result<uint64_t> next_page(Names& names, uint64_t cursor, const ScanOptions& options,
+Result<uint64_t> next_page(Names& names, uint64_t cursor, const KeyScanOptions& options,
                            std::vector<Found>& keys) {
   const Bytes front = options.has_pattern ? glob_prefix(options.pattern) : Bytes();
   std::optional<Bytes> end;
@@ -201,7 +201,7 @@ Result<uint64_t> next_page(Names& names, uint64_t cursor, const ScanOptions& opt
 
 Status scan_keys(AloneCall& call) {
   TRY_ASSIGN(const uint64_t cursor, parse_cursor(call.arg(1)));
-  TRY_ASSIGN(const ScanOptions options, parse_scan_options(call));
+  TRY_ASSIGN(const KeyScanOptions options, parse_scan_options(call));
   TRY(call.admit_read());
   TRY_ASSIGN(const DatabaseSlots slots, call.slots());
   Names names(call, slots);

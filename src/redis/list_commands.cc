@@ -487,6 +487,8 @@ Status ltrim(Call& call) {
   return {};
 }
 
+namespace list_table {
+
 constexpr KeyPositions one{1, 1, 1};
 constexpr KeyPositions two{1, 2, 1};
 constexpr uint32_t change = write | denyoom;
@@ -520,8 +522,10 @@ const Command table[] = {
     {"rpushx", -3, change | fast, one, rpushx, "2.2.0", "Adds elements at the end of a list."},
 };
 
+}  // namespace list_table
+
 }  // namespace
 
-std::span<const Command> list_commands() { return table; }
+std::span<const Command> list_commands() { return list_table::table; }
 
 }  // namespace trellis

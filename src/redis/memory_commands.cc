@@ -126,8 +126,8 @@ Status memory_stats(AloneCall& call) {
   return {};
 }
 
-constexpr Command entry(std::string_view name, Status (*handler)(AloneCall&),
-                        std::string_view summary) {
+constexpr Command memory_entry(std::string_view name, Status (*handler)(AloneCall&),
+                               std::string_view summary) {
   return {.name = name,
           .arity = 2,
           .handler = handler,
@@ -136,12 +136,12 @@ constexpr Command entry(std::string_view name, Status (*handler)(AloneCall&),
           .container = "memory"};
 }
 
-const Command subcommands[] = {
-    entry("doctor", memory_doctor, "A report on the use of memory."),
+const Command memory_subcommands[] = {
+    memory_entry("doctor", memory_doctor, "A report on the use of memory."),
     help_entry("memory", "4.0.0"),
-    entry("malloc-stats", memory_malloc_stats, "What the allocator tells of itself."),
-    entry("purge", memory_purge, "Asks the allocator to give memory back."),
-    entry("stats", memory_stats, "Figures of the use of memory."),
+    memory_entry("malloc-stats", memory_malloc_stats, "What the allocator tells of itself."),
+    memory_entry("purge", memory_purge, "Asks the allocator to give memory back."),
+    memory_entry("stats", memory_stats, "Figures of the use of memory."),
     {.name = "usage",
      .arity = -3,
      .flags = readonly,
@@ -153,16 +153,20 @@ const Command subcommands[] = {
      .syntax = "<key> [SAMPLES <count>]"},
 };
 
+namespace memory_table {
+
 const Command table[] = {
     {.name = "memory",
      .arity = -2,
      .since = "4.0.0",
      .summary = "About the use of memory.",
-     .subcommands = subcommands},
+     .subcommands = memory_subcommands},
 };
+
+}  // namespace memory_table
 
 }  // namespace
 
-std::span<const Command> memory_commands() { return table; }
+std::span<const Command> memory_commands() { return memory_table::table; }
 
 }  // namespace trellis

@@ -144,6 +144,8 @@ constexpr Command about_key(std::string_view name, Status (*handler)(Call&),
           .syntax = "<key>"};
 }
 
+namespace object_table {
+
 const Command table[] = {
     about_key("encoding", encoding, "How Redis would keep the value of a key."),
     about_key("freq", frequency, "How often a key is used, which is not kept."),
@@ -153,8 +155,10 @@ const Command table[] = {
               "How many references Redis would have to the value of a key."),
 };
 
+}  // namespace object_table
+
 }  // namespace
 
-std::span<const Command> object_commands() { return table; }
+std::span<const Command> object_commands() { return object_table::table; }
 
 }  // namespace trellis

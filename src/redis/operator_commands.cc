@@ -93,6 +93,8 @@ Status shutdown(AloneCall& call) {
   return {};
 }
 
+namespace operator_table {
+
 constexpr uint32_t control = admin | noscript;
 const Command table[] = {
     {"bgrewriteaof",
@@ -155,6 +157,8 @@ const Command table[] = {
      "An old name of REPLICAOF."},
 };
 
+}  // namespace operator_table
+
 const Command cluster_table[] = {
     {"asking", 1, fast, {}, no_cluster, "3.0.0", "Of clusters, which this server is no part of."},
     {"readonly",
@@ -176,6 +180,6 @@ const Command cluster_table[] = {
 }  // namespace
 
 std::span<const Command> cluster_commands() { return cluster_table; }
-std::span<const Command> operator_commands() { return table; }
+std::span<const Command> operator_commands() { return operator_table::table; }
 
 }  // namespace trellis

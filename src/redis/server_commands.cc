@@ -134,6 +134,8 @@ Status time(AloneCall& call) {
   return {};
 }
 
+namespace server_table {
+
 const Command table[] = {
     {"dbsize",
      1,
@@ -154,6 +156,8 @@ const Command table[] = {
     {"time", 1, loading | stale | fast, {}, time, "2.6.0", "The time of the server."},
 };
 
+}  // namespace server_table
+
 const Command keys_table[] = {
     {"keys", 2, readonly | joins_exec, {}, keys, "1.0.0", "The keys that match a pattern."},
 };
@@ -161,6 +165,6 @@ const Command keys_table[] = {
 }  // namespace
 
 std::span<const Command> keys_commands() { return keys_table; }
-std::span<const Command> server_commands() { return table; }
+std::span<const Command> server_commands() { return server_table::table; }
 
 }  // namespace trellis

@@ -239,7 +239,7 @@ Status visit_intersection(Call& call, Sets sets, MemberVisitor visit) {
 }
 
 using Members = std::vector<Bytes>;
-using Operation = Result<Members> (*)(Call& call, const Sets& sets);
+using SetOperation = Result<Members> (*)(Call& call, const Sets& sets);
 
 Result<Members> intersect(Call& call, const Sets& sets) {
   Members members;
@@ -269,7 +269,7 @@ Result<Members> unite(Call& call, const Sets& sets) {
   return members;
 }
 
-Status reply_members(Call& call, Operation operation) {
+Status reply_members(Call& call, SetOperation operation) {
   TRY_ASSIGN(const Sets sets, open_sets(call, 1, call.count()));
   TRY_ASSIGN(const Members members, operation(call, sets));
   call.reply.set(members.size());
@@ -281,7 +281,7 @@ Status sunion(Call& call) { return reply_members(call, unite); }
 Status sdiff(Call& call) { return reply_members(call, subtract); }
 
 // The destination may be one of the sets: it gets a new life when all is read.
-Status store_members(Call& call, Operation operation) {
+Status store_members(Call& call, SetOperation operation) {
   TRY_ASSIGN(const Sets sets, open_sets(call, 2, call.count()));
   TRY_ASSIGN(const Members members, operation(call, sets));
   TRY_ASSIGN(Key* const to, call.open(1));
@@ -331,6 +331,8 @@ Status sintercard(Call& call) {
   return {};
 }
 
+namespace set_table {
+
 constexpr KeyPositions one{1, 1, 1};
 constexpr KeyPositions all{1, -1, 1};
 constexpr uint32_t store = write | denyoom;
@@ -368,8 +370,10 @@ const Command table[] = {
     {"sunionstore", -3, store, all, sunionstore, "1.0.0", "Stores what SUNION gives."},
 };
 
+}  // namespace set_table
+
 }  // namespace
 
-std::span<const Command> set_commands() { return table; }
+std::span<const Command> set_commands() { return set_table::table; }
 
 }  // namespace trellis

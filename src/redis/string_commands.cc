@@ -311,6 +311,8 @@ Status incrbyfloat(Call& call) {
   return {};
 }
 
+namespace string_table {
+
 constexpr KeyPositions one{1, 1, 1};
 constexpr uint32_t change = write | denyoom;
 
@@ -346,8 +348,10 @@ const Command table[] = {
     {"substr", 4, readonly, one, getrange, "1.0.0", "A part of a string; an old name of GETRANGE."},
 };
 
+}  // namespace string_table
+
 }  // namespace
 
-std::span<const Command> string_commands() { return table; }
+std::span<const Command> string_commands() { return string_table::table; }
 
 }  // namespace trellis

@@ -146,6 +146,8 @@ Status exec(AloneCall& call) {
   return status;
 }
 
+namespace transaction_table {
+
 constexpr uint32_t plain = noscript | loading | stale | fast | allow_busy;
 const Command table[] = {
     {"discard", 1, plain, {}, discard, "2.0.0", "Forgets what MULTI has queued."},
@@ -167,8 +169,10 @@ const Command table[] = {
      "Lets EXEC refuse if one of the keys changes."},
 };
 
+}  // namespace transaction_table
+
 }  // namespace
 
-std::span<const Command> transaction_commands() { return table; }
+std::span<const Command> transaction_commands() { return transaction_table::table; }
 
 }  // namespace trellis

@@ -198,9 +198,9 @@ Status latency_histogram(AloneCall& call) {
   return {};
 }
 
-constexpr Command entry(std::string_view container, std::string_view name, int arity,
-                        uint32_t flags, Status (*handler)(AloneCall&), std::string_view since,
-                        std::string_view syntax, std::string_view summary) {
+constexpr Command usage_entry(std::string_view container, std::string_view name, int arity,
+                              uint32_t flags, Status (*handler)(AloneCall&), std::string_view since,
+                              std::string_view syntax, std::string_view summary) {
   return {.name = name,
           .arity = arity,
           .flags = admin | loading | stale | flags,
@@ -212,29 +212,32 @@ constexpr Command entry(std::string_view container, std::string_view name, int a
 }
 
 const Command slowlog_table[] = {
-    entry("slowlog", "get", -2, for_everyone, slowlog_get, "2.2.12", "[<count>]",
-          "The latest slow commands, 10 if not said otherwise, -1 for all."),
+    usage_entry("slowlog", "get", -2, for_everyone, slowlog_get, "2.2.12", "[<count>]",
+                "The latest slow commands, 10 if not said otherwise, -1 for all."),
     help_entry("slowlog", "6.2.0"),
-    entry("slowlog", "len", 2, for_everyone, slowlog_len, "2.2.12", "",
-          "How many slow commands are kept."),
-    entry("slowlog", "reset", 2, 0, slowlog_reset, "2.2.12", "", "Forgets the slow commands."),
+    usage_entry("slowlog", "len", 2, for_everyone, slowlog_len, "2.2.12", "",
+                "How many slow commands are kept."),
+    usage_entry("slowlog", "reset", 2, 0, slowlog_reset, "2.2.12", "",
+                "Forgets the slow commands."),
 };
 
 const Command latency_table[] = {
-    entry("latency", "doctor", 2, noscript | for_everyone, latency_doctor, "2.8.13", "",
-          "A report on latency events."),
-    entry("latency", "graph", 3, noscript | for_everyone, latency_graph, "2.8.13", "<event>",
-          "The samples of an event, drawn."),
+    usage_entry("latency", "doctor", 2, noscript | for_everyone, latency_doctor, "2.8.13", "",
+                "A report on latency events."),
+    usage_entry("latency", "graph", 3, noscript | for_everyone, latency_graph, "2.8.13", "<event>",
+                "The samples of an event, drawn."),
     help_entry("latency", "2.8.13"),
-    entry("latency", "histogram", -2, noscript | for_everyone, latency_histogram, "7.0.0",
-          "[<command> ...]", "How many calls of commands took how long at most."),
-    entry("latency", "history", 3, noscript | for_everyone, latency_history, "2.8.13", "<event>",
-          "The samples of an event, with their times."),
-    entry("latency", "latest", 2, noscript | for_everyone, latency_latest, "2.8.13", "",
-          "The latest sample of all events."),
-    entry("latency", "reset", -2, noscript, latency_reset, "2.8.13", "[<event> ...]",
-          "Forgets the samples of events."),
+    usage_entry("latency", "histogram", -2, noscript | for_everyone, latency_histogram, "7.0.0",
+                "[<command> ...]", "How many calls of commands took how long at most."),
+    usage_entry("latency", "history", 3, noscript | for_everyone, latency_history, "2.8.13",
+                "<event>", "The samples of an event, with their times."),
+    usage_entry("latency", "latest", 2, noscript | for_everyone, latency_latest, "2.8.13", "",
+                "The latest sample of all events."),
+    usage_entry("latency", "reset", -2, noscript, latency_reset, "2.8.13", "[<event> ...]",
+                "Forgets the samples of events."),
 };
+
+namespace usage_table {
 
 const Command table[] = {
     {.name = "latency",
@@ -249,8 +252,10 @@ const Command table[] = {
      .subcommands = slowlog_table},
 };
 
+}  // namespace usage_table
+
 }  // namespace
 
-std::span<const Command> usage_commands() { return table; }
+std::span<const Command> usage_commands() { return usage_table::table; }
 
 }  // namespace trellis

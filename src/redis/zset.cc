@@ -10,8 +10,8 @@
 namespace trellis {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr Keys::ScoreRange everything{.begin_score = -infinity, .end_score = infinity};
+constexpr double highest_score = std::numeric_limits<double>::infinity();
+constexpr Keys::ScoreRange everything{.begin_score = -highest_score, .end_score = highest_score};
 
 // Sets that are emptied up to here leave no work for the collector.
 constexpr size_t removed_at_once_max = 64;
@@ -182,12 +182,12 @@ Status scan_by_index(Keys& keys, const Key& key, const ZsetRange& range, Keys::S
 Status scan_by_score(Keys& keys, const Key& key, const ZsetRange& range, Keys::ScoreVisitor visit) {
   const ScoreBound& min = range.score_min;
   const ScoreBound& max = range.score_max;
-  const bool nothing = min.score > max.score || (min.exclusive && min.score == infinity) ||
+  const bool nothing = min.score > max.score || (min.exclusive && min.score == highest_score) ||
                        (min.score == max.score && (min.exclusive || max.exclusive));
   if (nothing) return {};
   return keys.scan_scores(
       key,
-      {.begin_score = min.exclusive ? std::nextafter(min.score, infinity) : min.score,
+      {.begin_score = min.exclusive ? std::nextafter(min.score, highest_score) : min.score,
        .end_score = max.score,
        .end_is_inclusive = !max.exclusive,
        .reverse = range.reverse},

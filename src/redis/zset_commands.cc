@@ -285,6 +285,8 @@ Status zscan(Call& call) {
   return bad;
 }
 
+namespace zset_table {
+
 constexpr KeyPositions one{1, 1, 1};
 constexpr uint32_t change = write | denyoom;
 
@@ -328,8 +330,10 @@ const Command table[] = {
     {"zscore", 3, readonly | fast, one, zscore, "1.2.0", "The score of a member.", {2}},
 };
 
+}  // namespace zset_table
+
 }  // namespace
 
-std::span<const Command> zset_commands() { return table; }
+std::span<const Command> zset_commands() { return zset_table::table; }
 
 }  // namespace trellis

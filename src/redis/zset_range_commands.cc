@@ -140,6 +140,8 @@ Status zremrangebyrank(Call& call) { return remove_range(call, By::index); }
 Status zremrangebyscore(Call& call) { return remove_range(call, By::score); }
 Status zremrangebylex(Call& call) { return remove_range(call, By::lex); }
 
+namespace zset_range_table {
+
 constexpr KeyPositions one{1, 1, 1};
 
 const Command table[] = {
@@ -168,8 +170,10 @@ const Command table[] = {
      "Members with such scores, highest first."},
 };
 
+}  // namespace zset_range_table
+
 }  // namespace
 
-std::span<const Command> zset_range_commands() { return table; }
+std::span<const Command> zset_range_commands() { return zset_range_table::table; }
 
 }  // namespace trellis

@@ -260,6 +260,8 @@ Status store_keys(Args args, std::vector<size_t>& positions) {
   return append_counted_keys(args, 2, positions);
 }
 
+namespace zset_store_table {
+
 constexpr uint32_t look = readonly | movablekeys;
 constexpr uint32_t store = write | denyoom | movablekeys;
 
@@ -321,8 +323,10 @@ const Command table[] = {
      store_keys},
 };
 
+}  // namespace zset_store_table
+
 }  // namespace
 
-std::span<const Command> zset_store_commands() { return table; }
+std::span<const Command> zset_store_commands() { return zset_store_table::table; }
 
 }  // namespace trellis

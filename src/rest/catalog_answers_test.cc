@@ -5,7 +5,7 @@
 #include "rest/catalog_routes.h"
 
 namespace trellis {
-namespace {
+namespace catalog_answers_test {
 
 TEST(CatalogAnswers, EveryReasonHasItsRow) {
   struct Row {
@@ -78,5 +78,5 @@ TEST(CatalogAnswers, MediaVersions) {
     EXPECT_EQ(accepted_media_version(unknown), std::nullopt) << unknown;
 }
 
-}  // namespace
+}  // namespace catalog_answers_test
 }  // namespace trellis

@@ -6,7 +6,7 @@
 #include "support/rest_fixture.h"
 
 namespace trellis {
-namespace {
+namespace gate_test {
 
 using enum HttpMethod;
 
@@ -469,5 +469,5 @@ TEST_F(GateTest, TokenFollowsItsKeyspaceNotItsName) {
   EXPECT_TRUE(keyspaces_->load("shop")->config.empty());
 }
 
-}  // namespace
+}  // namespace gate_test
 }  // namespace trellis

@@ -5,7 +5,7 @@
 #include "support/test_seed.h"
 
 namespace trellis {
-namespace {
+namespace hostile_body_test {
 
 // Every route that takes JSON, with everything that strangers may send.
 class HostileBodyTest : public RestFixture {
@@ -95,5 +95,5 @@ TEST_F(HostileBodyTest, RandomBytesNeverBreakAnything) {
   }
 }
 
-}  // namespace
+}  // namespace hostile_body_test
 }  // namespace trellis

@@ -2,7 +2,7 @@
 #include "support/rest_fixture.h"
 
 namespace trellis {
-namespace {
+namespace keyspace_routes_test {
 
 using enum HttpMethod;
 namespace json = boost::json;
@@ -299,5 +299,5 @@ TEST_F(KeyspaceRoutesTest, Operators) {
   EXPECT_NE(metrics.body.find("trellis_test_total 3"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace keyspace_routes_test
 }  // namespace trellis

@@ -5,7 +5,7 @@
 #include "support/rest_fixture.h"
 
 namespace trellis {
-namespace {
+namespace keyspace_watch_test {
 
 using enum HttpMethod;
 namespace json = boost::json;
@@ -159,5 +159,5 @@ TEST_F(KeyspaceWatchTest, Refusals) {
   EXPECT_EQ(events("?since=16").size(), 5U);
 }
 
-}  // namespace
+}  // namespace keyspace_watch_test
 }  // namespace trellis

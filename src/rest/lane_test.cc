@@ -5,7 +5,7 @@
 #include <string>
 
 namespace trellis {
-namespace {
+namespace lane_test {
 
 uint64_t lane(std::string_view path, std::string_view token = "", std::string_view keyspace = "") {
   HttpRequest request;
@@ -41,5 +41,5 @@ TEST(Lane, WhatIsOfNoKeyspaceHasNone) {
   EXPECT_EQ(lane("/v1/top", "?"), 0U);
 }
 
-}  // namespace
+}  // namespace lane_test
 }  // namespace trellis

@@ -7,7 +7,7 @@
 #include "support/rest_fixture.h"
 
 namespace trellis {
-namespace {
+namespace openapi_test {
 
 namespace json = boost::json;
 
@@ -117,5 +117,5 @@ TEST_P(OpenapiTest, IsServed) {
   EXPECT_EQ(document_.at("openapi").as_string(), "3.0.3");
 }
 
-}  // namespace
+}  // namespace openapi_test
 }  // namespace trellis

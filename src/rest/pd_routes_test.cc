@@ -2,7 +2,7 @@
 #include "support/rest_fixture.h"
 
 namespace trellis {
-namespace {
+namespace pd_routes_test {
 
 using enum HttpMethod;
 
@@ -367,5 +367,5 @@ TEST_F(PdRoutesTest, ErrorsOfTheServerAreTextsToo) {
             R"({"code":"path_not_found","message":"no","details":{},"retryable":false})");
 }
 
-}  // namespace
+}  // namespace pd_routes_test
 }  // namespace trellis

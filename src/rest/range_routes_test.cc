@@ -3,7 +3,7 @@
 #include "support/rest_fixture.h"
 
 namespace trellis {
-namespace {
+namespace range_routes_test {
 
 namespace json = boost::json;
 using enum HttpMethod;
@@ -77,5 +77,5 @@ TEST_F(RangeRoutesTest, AreForTheServersAdmin) {
     EXPECT_EQ(ask({.target = path, .token = made.secret}).status, 403U) << path;
 }
 
-}  // namespace
+}  // namespace range_routes_test
 }  // namespace trellis

@@ -9,7 +9,7 @@
 #include "support/test_seed.h"
 
 namespace trellis {
-namespace {
+namespace raw_routes_test {
 
 using enum HttpMethod;
 namespace json = boost::json;
@@ -622,5 +622,5 @@ TEST_F(RawRoutesTest, WhatWouldWaitSaysSo) {
   EXPECT_EQ(ask(write).status, 204U);
 }
 
-}  // namespace
+}  // namespace raw_routes_test
 }  // namespace trellis

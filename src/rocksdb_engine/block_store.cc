@@ -115,7 +115,8 @@ Result<size_t> RocksdbBlockStore::read_of_memtable(std::span<const BlockId> bloc
     pin.slice.Reset();
     pin.skip = 0;
     const rocksdb::Status status = db_.Get(options, &family_, to_slice(key), &pin.slice);
-    if (status.IsIncomplete()) return i;
+    // Of a table that is not open RocksDB says that all is well, and gives nothing.
+    if (status.IsIncomplete() || (status.ok() && pin.size() == 0)) return i;
     if (!status.ok() && !status.IsNotFound()) return read_error(status);
     if (status.ok())
       value.set_found({pin.data(), pin.size()});

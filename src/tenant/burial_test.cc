@@ -3,7 +3,7 @@
 #include "tenant/collector.h"
 
 namespace trellis {
-namespace {
+namespace burial_test {
 
 class BurialTest : public TenantFixture {
  protected:
@@ -102,5 +102,5 @@ TEST_P(BurialTest, ABarrierHoldsTheBlocksToo) {
   EXPECT_EQ(blocks_of(shop), 3u);
 }
 
-}  // namespace
+}  // namespace burial_test
 }  // namespace trellis

@@ -13,7 +13,7 @@
 #include "support/test_seed.h"
 
 namespace trellis {
-namespace {
+namespace change_log_test {
 
 class ChangeLogTest : public testing::TestWithParam<Way> {
  protected:
@@ -122,5 +122,5 @@ TEST_P(ChangeLogTest, AHeadThatMakesNoSenseIsCorrupt) {
   }
 }
 
-}  // namespace
+}  // namespace change_log_test
 }  // namespace trellis

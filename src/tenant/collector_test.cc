@@ -9,7 +9,7 @@
 #include "tenant/tokens.h"
 
 namespace trellis {
-namespace {
+namespace collector_test {
 
 constexpr uint64_t second_ms = 1'000;
 constexpr uint64_t hour_ms = 3'600'000;
@@ -888,5 +888,5 @@ TEST_P(CollectorTest, TheThreadWakesUp) {
   collector_->stop();
 }
 
-}  // namespace
+}  // namespace collector_test
 }  // namespace trellis

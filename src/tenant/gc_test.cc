@@ -14,7 +14,7 @@
 #include "tenant/tenant.h"
 
 namespace trellis {
-namespace {
+namespace gc_test {
 
 constexpr uint64_t start_ms = 1'794'715'200'000;  // 2026-11-15T04:00:00Z
 constexpr KeyspaceId ks{7};
@@ -893,5 +893,5 @@ TEST_P(GcTest, ACrashLeavesAllOrNothing) {
   }
 }
 
-}  // namespace
+}  // namespace gc_test
 }  // namespace trellis

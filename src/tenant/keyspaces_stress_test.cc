@@ -12,7 +12,7 @@
 #include "support/test_seed.h"
 
 namespace trellis {
-namespace {
+namespace keyspaces_stress_test {
 
 constexpr unsigned threads_count = 32;
 constexpr unsigned names_count = 12;
@@ -168,5 +168,5 @@ TEST_P(KeyspacesStress, NothingIsHalfMade) {
   EXPECT_GT(faulty.counts().maybes_applied, 0u);
 }
 
-}  // namespace
+}  // namespace keyspaces_stress_test
 }  // namespace trellis

@@ -7,7 +7,7 @@
 #include "support/tenant_fixture.h"
 
 namespace trellis {
-namespace {
+namespace keyspaces_test {
 
 using KeyspacesTest = TenantFixture;
 INSTANTIATE_TEST_SUITE_P(BothWays, KeyspacesTest, testing::Values(Way::latched, Way::expecting),
@@ -306,5 +306,5 @@ TEST_P(KeyspacesTest, IdleTenantsAreForgotten) {
     EXPECT_EQ(keyspaces_->tenant(name).value()->figures().value().keys, 1);
 }
 
-}  // namespace
+}  // namespace keyspaces_test
 }  // namespace trellis

@@ -10,7 +10,7 @@
 #include "support/test_seed.h"
 
 namespace trellis {
-namespace {
+namespace rate_test {
 
 constexpr uint64_t second_us = 1'000'000;
 constexpr uint64_t start_us = 5'000 * second_us;
@@ -159,5 +159,5 @@ TEST(LoadMeter, TheTotalLosesNothing) {
   EXPECT_EQ(meter.total(), 40'000u);
 }
 
-}  // namespace
+}  // namespace rate_test
 }  // namespace trellis

@@ -8,7 +8,7 @@
 #include "tenant/tokens.h"
 
 namespace trellis {
-namespace {
+namespace tenant_changes_test {
 
 // The same map, through an engine with hooks, every commit waited for.
 class TenantChanges : public TenantFixture {
@@ -194,5 +194,5 @@ TEST_P(TenantChanges, AnOldReadOfTheStateDoesNotCount) {
   EXPECT_TRUE(called);
 }
 
-}  // namespace
+}  // namespace tenant_changes_test
 }  // namespace trellis

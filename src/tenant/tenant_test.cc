@@ -8,7 +8,7 @@
 #include "support/tenant_fixture.h"
 
 namespace trellis {
-namespace {
+namespace tenant_test {
 
 class TenantTest : public TenantFixture {
  protected:
@@ -247,5 +247,5 @@ TEST_P(TenantTest, UnknownOutcomesAreCountedRight) {
   EXPECT_EQ(*figures, recount(memory_, tenant_->id()).value());
 }
 
-}  // namespace
+}  // namespace tenant_test
 }  // namespace trellis

@@ -15,7 +15,7 @@
 #include "support/test_seed.h"
 
 namespace trellis {
-namespace {
+namespace tokens_test {
 
 constexpr uint64_t start_ms = 1'794'715'200'000;
 constexpr KeyspaceId ks{0x201};
@@ -455,5 +455,5 @@ TEST_P(TokensTest, AnEngineThatFailsIsNotABadToken) {
   expect_bad(*this, "not a token");
 }
 
-}  // namespace
+}  // namespace tokens_test
 }  // namespace trellis

@@ -7,7 +7,7 @@
 #include "support/test_seed.h"
 
 namespace trellis {
-namespace {
+namespace top_test {
 
 class TopTest : public TenantFixture {
  protected:
@@ -74,5 +74,5 @@ TEST_P(TopTest, TheBestOfMany) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, TopTest, testing::Values(Way::latched, Way::expecting), way_name);
 
-}  // namespace
+}  // namespace top_test
 }  // namespace trellis

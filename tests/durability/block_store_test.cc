@@ -1,5 +1,6 @@
 // What the conformance suite cannot see of blocks: compactions, damage, and what is stored.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "store_fixture.h"
 
@@ -56,6 +57,36 @@ TEST_F(RocksdbBlocks, PatchesAreTheSameBeforeAndAfterCompaction) {
   check();
   ASSERT_TRUE(engine->compact().has_value());
   check();
+}
+
+// Each start makes a table of what the log has, and opens only some of those that there are.
+TEST_F(RocksdbBlocks, ReadsTablesThatAreNotOpenYet) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit few{std::min<rlim_t>(limit.rlim_cur, 1'024), limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  RocksdbOptions many_tables = options();
+  many_tables.compacts = false;
+  std::vector<BlockId> blocks;
+  for (uint64_t i = 0; i < 40; i++) {
+    blocks.push_back(block(i));
+    const auto engine = open_rocksdb_engine(many_tables);
+    ASSERT_TRUE(engine.has_value());
+    ASSERT_TRUE(write(**engine, i, std::to_string(i)).has_value());
+    ASSERT_TRUE(write(**engine, i / 2, "!", 5).has_value());
+  }
+  const auto engine = open_rocksdb_engine(many_tables);
+  ASSERT_TRUE(engine.has_value());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  for (uint64_t i = 0; i < 40; i++) {
+    const Status status =
+        (*engine)->blocks().read_each({&blocks[i], 1}, [&](size_t, const Value& value) {
+          Bytes expected = std::to_string(i);
+          if (i < 20) expected.resize(5), expected += '!';
+          EXPECT_EQ(Bytes(value.bytes()), expected);
+        });
+    EXPECT_TRUE(status.has_value()) << to_string(status.error());
+  }
 }
 
 TEST_F(RocksdbBlocks, RemovesFewAndMany) {
