@@ -10,7 +10,6 @@
 namespace trellis {
 namespace {
 
-constexpr uint64_t fragment_bytes = redis_bitmap_fragment_bytes;
 // To look for so many times fewer fragments costs less than to scan all.
 constexpr uint64_t scan_factor = 4;
 constexpr size_t looked_for_together = 256;
@@ -32,7 +31,7 @@ ByteView without_zeros_behind(ByteView bytes) {
 }
 
 // As much of a fragment as the bitmap has.
-ByteView cut(const Key& key, uint64_t offset, ByteView stored) {
+ByteView cut_to_size(const Key& key, uint64_t offset, ByteView stored) {
   return stored.substr(0, std::min(fragment_bytes, key.size() - offset));
 }
 
@@ -46,7 +45,7 @@ Status scan_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t end,
       return Visit::stop;
     }
     if (*offset < std::min(end, key.size()) && *offset + fragment_bytes > begin)
-      visit(*offset, cut(key, *offset, stored));
+      visit(*offset, cut_to_size(key, *offset, stored));
     return Visit::go_on;
   }));
   return bad;
@@ -65,7 +64,7 @@ Status look_for_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t e
     TRY(keys.get_subs(key, views, values));
     for (size_t i = 0; i < values.size(); i++) {
       const uint64_t at = first + i * fragment_bytes;
-      if (values[i].found()) visit(at, cut(key, at, values[i].bytes()));
+      if (values[i].found()) visit(at, cut_to_size(key, at, values[i].bytes()));
     }
   }
   return {};

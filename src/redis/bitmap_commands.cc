@@ -17,8 +17,6 @@ namespace {
 
 using namespace command_flag;
 
-constexpr uint64_t fragment_bytes = redis_bitmap_fragment_bytes;
-
 Error bad_offset() { return reply_with("ERR bit offset is not an integer or out of range"); }
 
 // With a # in front it is of fields of so many bits.
@@ -114,7 +112,7 @@ Result<bool> parse_is_bit(const Call& call, size_t i) {
   return syntax_error();
 }
 
-BitRange range_of(int64_t start, int64_t end, uint64_t bytes, bool is_bit) {
+BitRange bit_range(int64_t start, int64_t end, uint64_t bytes, bool is_bit) {
   const auto length = static_cast<int64_t>(is_bit ? bytes * 8 : bytes);
   if (start < 0) start = std::max<int64_t>(start + length, 0);
   if (end < 0) end = std::max<int64_t>(end + length, 0);
@@ -185,7 +183,7 @@ Status bitcount(Call& call) {
     return {};
   }
   const uint64_t bytes = text_bytes(*key);
-  BitRange range = range_of(0, -1, bytes, false);
+  BitRange range = bit_range(0, -1, bytes, false);
   if (call.count() == 4 || call.count() == 5) {
     TRY_ASSIGN(const int64_t start, call.integer(2));
     TRY_ASSIGN(const int64_t end, call.integer(3));
@@ -195,7 +193,7 @@ Status bitcount(Call& call) {
       if (call.count() == 5) {
         TRY_ASSIGN(is_bit, parse_is_bit(call, 4));
       }
-      range = range_of(start, end, bytes, is_bit);
+      range = bit_range(start, end, bytes, is_bit);
     }
   } else if (call.count() != 2) {
     return syntax_error();
@@ -285,7 +283,7 @@ Status bitpos(Call& call) {
   if (has_end) {
     TRY_ASSIGN(end, call.integer(4));
   }
-  const BitRange range = range_of(start, end, bytes, is_bit);
+  const BitRange range = bit_range(start, end, bytes, is_bit);
   Position found;
   if (!range.is_empty() && key->type() == RedisType::string) {
     found = find_within(key->text(), 0, range, bit);
@@ -457,6 +455,8 @@ Status run_bitfield(Call& call, bool only_gets) {
 Status bitfield(Call& call) { return run_bitfield(call, false); }
 Status bitfield_ro(Call& call) { return run_bitfield(call, true); }
 
+namespace bitmap_table {
+
 constexpr KeyPositions one{1, 1, 1};
 constexpr uint32_t change = write | denyoom;
 
@@ -471,8 +471,10 @@ const Command table[] = {
     {"setbit", 4, change, one, setbit, "2.2.0", "Sets one bit of a string."},
 };
 
+}  // namespace bitmap_table
+
 }  // namespace
 
-std::span<const Command> bitmap_commands() { return table; }
+std::span<const Command> bitmap_commands() { return bitmap_table::table; }
 
 }  // namespace trellis

@@ -13,8 +13,6 @@
 namespace trellis {
 namespace {
 
-constexpr uint64_t fragment_bytes = redis_bitmap_fragment_bytes;
-
 enum class BitOperation : uint8_t { bit_and, bit_or, bit_xor, bit_not };
 
 Result<BitOperation> parse_operation(const Call& call) {
@@ -34,7 +32,7 @@ struct Fragment {
   char bytes[fragment_bytes];
 };
 
-void combine(Fragment& with, ByteView other, BitOperation operation) {
+void combine_bits(Fragment& with, ByteView other, BitOperation operation) {
   Fragment padded{};
   std::memcpy(padded.bytes, other.data(), other.size());
   for (size_t i = 0; i < fragment_bytes; i += sizeof(uint64_t)) {
@@ -168,7 +166,7 @@ Status combine_all(Streams& streams, BitOperation operation, size_t sources, Res
     for (const auto& stream : streams) {
       if (stream->is_done() || stream->sub() != sub) continue;
       TRY_ASSIGN(const ByteView stored, stream->stored());
-      combine(fragment, stored, found == 0 ? BitOperation::bit_or : operation);
+      combine_bits(fragment, stored, found == 0 ? BitOperation::bit_or : operation);
       found++;
       TRY(stream->next());
     }
@@ -187,7 +185,7 @@ Status invert(FragmentStream& stream, uint64_t bytes, ResultWriter& writer) {
     if (offset >= bytes) continue;
     TRY_ASSIGN(const ByteView stored, stream.stored());
     std::memset(fragment.bytes, 0xff, fragment_bytes);
-    combine(fragment, stored, BitOperation::bit_xor);
+    combine_bits(fragment, stored, BitOperation::bit_xor);
     is_written[offset / fragment_bytes] = true;
     TRY(writer.put(stream.sub(), fragment));
   }

@@ -83,7 +83,7 @@ struct GeoAddOptions {
   bool ch = false;
 };
 
-GeoAddOptions take_options(const Call& call, size_t& at) {
+GeoAddOptions take_geoadd_options(const Call& call, size_t& at) {
   GeoAddOptions options;
   for (; at < call.count(); at++) {
     if (call.is_word(at, "nx"))
@@ -100,7 +100,7 @@ GeoAddOptions take_options(const Call& call, size_t& at) {
 
 Status geoadd(Call& call) {
   size_t at = 2;
-  const GeoAddOptions options = take_options(call, at);
+  const GeoAddOptions options = take_geoadd_options(call, at);
   const size_t count = (call.count() - at) / 3;
   if ((call.count() - at) % 3 != 0 || (options.nx && options.xx) || count == 0)
     return syntax_error();
@@ -250,8 +250,8 @@ bool take_word(const Call& call, size_t i, GeoQuery& query) {
   return true;
 }
 
-Status take_options(Call& call, const Key& key, const GeoForm& form, size_t first,
-                    GeoQuery& query) {
+Status take_geo_options(Call& call, const Key& key, const GeoForm& form, size_t first,
+                        GeoQuery& query) {
   for (size_t i = first; i < call.count(); i++) {
     const bool has_next = i + 1 < call.count();
     if (take_word(call, i, query)) continue;
@@ -306,7 +306,7 @@ Result<GeoQuery> parse_query(Call& call, const Key& key, const GeoForm& form) {
     if (key.exists()) TRY(parse_circle(call, 3, query.shape));
     options_at = 5;
   }
-  TRY(take_options(call, key, form, options_at, query));
+  TRY(take_geo_options(call, key, form, options_at, query));
   TRY(check_query(call, form, query));
   // The nearest ones are meant.
   if (query.count != 0 && query.order == Order::none && !query.any)
@@ -314,7 +314,7 @@ Result<GeoQuery> parse_query(Call& call, const Key& key, const GeoForm& form) {
   return query;
 }
 
-struct Found {
+struct FoundPlace {
   Bytes member;
   double score;
   GeoPoint point;
@@ -322,9 +322,9 @@ struct Found {
 };
 
 // All, or with ANY the first that there are, in the order of scores of one area after the other.
-Result<std::vector<Found>> find_points(Call& call, const Key& key, const GeoQuery& query) {
+Result<std::vector<FoundPlace>> find_points(Call& call, const Key& key, const GeoQuery& query) {
   const size_t enough = query.any ? query.count : std::numeric_limits<size_t>::max();
-  std::vector<Found> found;
+  std::vector<FoundPlace> found;
   const auto take = [&](double score, ByteView member) {
     const GeoPoint point = geo_point(score);
     double distance_m = 0;
@@ -342,21 +342,23 @@ Result<std::vector<Found>> find_points(Call& call, const Key& key, const GeoQuer
 
 // Leaves those that are wanted, in their order; of two that are as near, the one that was found
 // first.
-void arrange(std::vector<Found>& found, const GeoQuery& query) {
+void arrange(std::vector<FoundPlace>& found, const GeoQuery& query) {
   if (query.order == Order::nearest_first)
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Found& a, const Found& b) { return a.distance_m < b.distance_m; });
+    std::stable_sort(found.begin(), found.end(), [](const FoundPlace& a, const FoundPlace& b) {
+      return a.distance_m < b.distance_m;
+    });
   else if (query.order == Order::farthest_first)
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Found& a, const Found& b) { return a.distance_m > b.distance_m; });
+    std::stable_sort(found.begin(), found.end(), [](const FoundPlace& a, const FoundPlace& b) {
+      return a.distance_m > b.distance_m;
+    });
   if (query.count != 0 && found.size() > query.count) found.resize(query.count);
 }
 
-void reply_found(Call& call, const GeoQuery& query, std::span<const Found> found) {
+void reply_found(Call& call, const GeoQuery& query, std::span<const FoundPlace> found) {
   const size_t options =
       (query.with_distance ? 1U : 0U) + (query.with_hash ? 1U : 0U) + (query.with_point ? 1U : 0U);
   call.reply.array(found.size());
-  for (const Found& one : found) {
+  for (const FoundPlace& one : found) {
     if (options != 0) call.reply.array(options + 1);
     call.reply.bulk(one.member);
     if (query.with_distance) reply_distance(call.reply, one.distance_m / query.shape.unit_m);
@@ -368,7 +370,7 @@ void reply_found(Call& call, const GeoQuery& query, std::span<const Found> found
 Status search(Call& call, const GeoForm& form) {
   TRY_ASSIGN(const Key* const key, call.open(form.key_at(), RedisType::zset));
   TRY_ASSIGN(const GeoQuery query, parse_query(call, *key, form));
-  std::vector<Found> found;
+  std::vector<FoundPlace> found;
   if (key->exists()) {
     TRY_ASSIGN(found, find_points(call, *key, query));
   }
@@ -378,7 +380,7 @@ Status search(Call& call, const GeoForm& form) {
     return {};
   }
   std::vector<ScoredMember> members;
-  for (Found& one : found)
+  for (FoundPlace& one : found)
     members.push_back({std::move(one.member),
                        query.stores_distance ? one.distance_m / query.shape.unit_m : one.score});
   TRY_ASSIGN(Key* const target, call.open(query.store_at));
@@ -387,13 +389,13 @@ Status search(Call& call, const GeoForm& form) {
   return {};
 }
 
-using Kind = GeoForm::Kind;
-Status georadius(Call& call) { return search(call, {Kind::by_point, true}); }
-Status georadius_ro(Call& call) { return search(call, {Kind::by_point}); }
-Status georadiusbymember(Call& call) { return search(call, {Kind::by_member, true}); }
-Status georadiusbymember_ro(Call& call) { return search(call, {Kind::by_member}); }
-Status geosearch(Call& call) { return search(call, {Kind::search}); }
-Status geosearchstore(Call& call) { return search(call, {Kind::search_store}); }
+using GeoKind = GeoForm::Kind;
+Status georadius(Call& call) { return search(call, {GeoKind::by_point, true}); }
+Status georadius_ro(Call& call) { return search(call, {GeoKind::by_point}); }
+Status georadiusbymember(Call& call) { return search(call, {GeoKind::by_member, true}); }
+Status georadiusbymember_ro(Call& call) { return search(call, {GeoKind::by_member}); }
+Status geosearch(Call& call) { return search(call, {GeoKind::search}); }
+Status geosearchstore(Call& call) { return search(call, {GeoKind::search_store}); }
 
 // With those behind STORE and STOREDIST.
 template <size_t options_at>
@@ -404,6 +406,8 @@ Status find_radius_keys(Args args, std::vector<size_t>& positions) {
       if (equals_word(args[i], word)) positions.push_back(i + 1);
   return {};
 }
+
+namespace geo_table {
 
 constexpr KeyPositions one{1, 1, 1};
 
@@ -442,8 +446,10 @@ const Command table[] = {
      "Stores places within a circle or a box."},
 };
 
+}  // namespace geo_table
+
 }  // namespace
 
-std::span<const Command> geo_commands() { return table; }
+std::span<const Command> geo_commands() { return geo_table::table; }
 
 }  // namespace trellis

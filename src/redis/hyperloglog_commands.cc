@@ -145,6 +145,8 @@ Status pfselftest(AloneCall& call) {
   return {};
 }
 
+namespace hyperloglog_table {
+
 constexpr KeyPositions one{1, 1, 1};
 constexpr KeyPositions all{1, -1, 1};
 
@@ -163,8 +165,10 @@ const Command table[] = {
     {"pfselftest", 1, admin, {}, pfselftest, "2.8.9", "Tests HyperLogLogs."},
 };
 
+}  // namespace hyperloglog_table
+
 }  // namespace
 
-std::span<const Command> hyperloglog_commands() { return table; }
+std::span<const Command> hyperloglog_commands() { return hyperloglog_table::table; }
 
 }  // namespace trellis
