@@ -14,13 +14,9 @@ namespace {
 constexpr uint64_t scan_factor = 4;
 constexpr size_t looked_for_together = 256;
 
-uint64_t fragment_of(uint64_t byte) {
-  return byte / redis_bitmap_fragment_bytes * redis_bitmap_fragment_bytes;
-}
+uint64_t fragment_of(uint64_t byte) { return byte / fragment_bytes * fragment_bytes; }
 uint64_t fragments_in(uint64_t begin, uint64_t end) {
-  return begin >= end
-             ? 0
-             : (end - 1) / redis_bitmap_fragment_bytes - begin / redis_bitmap_fragment_bytes + 1;
+  return begin >= end ? 0 : (end - 1) / fragment_bytes - begin / fragment_bytes + 1;
 }
 
 uint64_t turned(uint64_t bits) {
@@ -35,8 +31,8 @@ ByteView without_zeros_behind(ByteView bytes) {
 }
 
 // As much of a fragment as the bitmap has.
-ByteView cut(const Key& key, uint64_t offset, ByteView stored) {
-  return stored.substr(0, std::min(redis_bitmap_fragment_bytes, key.size() - offset));
+ByteView cut_to_size(const Key& key, uint64_t offset, ByteView stored) {
+  return stored.substr(0, std::min(fragment_bytes, key.size() - offset));
 }
 
 Status scan_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t end,
@@ -48,8 +44,8 @@ Status scan_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t end,
       bad = offset.error();
       return Visit::stop;
     }
-    if (*offset < std::min(end, key.size()) && *offset + redis_bitmap_fragment_bytes > begin)
-      visit(*offset, cut(key, *offset, stored));
+    if (*offset < std::min(end, key.size()) && *offset + fragment_bytes > begin)
+      visit(*offset, cut_to_size(key, *offset, stored));
     return Visit::go_on;
   }));
   return bad;
@@ -61,14 +57,14 @@ Status look_for_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t e
   for (uint64_t offset = fragment_of(begin); offset < end;) {
     std::vector<Bytes> subs;
     const uint64_t first = offset;
-    for (; offset < end && subs.size() < looked_for_together; offset += redis_bitmap_fragment_bytes)
+    for (; offset < end && subs.size() < looked_for_together; offset += fragment_bytes)
       subs.push_back(encode(RedisBitmapSub{offset}));
     const std::vector<ByteView> views(subs.begin(), subs.end());
     std::vector<Value> values(subs.size());
     TRY(keys.get_subs(key, views, values));
     for (size_t i = 0; i < values.size(); i++) {
-      const uint64_t at = first + i * redis_bitmap_fragment_bytes;
-      if (values[i].found()) visit(at, cut(key, at, values[i].bytes()));
+      const uint64_t at = first + i * fragment_bytes;
+      if (values[i].found()) visit(at, cut_to_size(key, at, values[i].bytes()));
     }
   }
   return {};
@@ -92,8 +88,7 @@ void turn_bits(char* bytes, size_t count) {
 Result<uint64_t> decode_fragment_offset(ByteView sub) {
   uint64_t offset = 0;
   const auto [end, error] = std::from_chars(sub.data(), sub.data() + sub.size(), offset);
-  if (error != std::errc() || end != sub.data() + sub.size() ||
-      offset % redis_bitmap_fragment_bytes != 0)
+  if (error != std::errc() || end != sub.data() + sub.size() || offset % fragment_bytes != 0)
     return Error{Code::corrupt, "the stored offset of a fragment does not make sense"};
   return offset;
 }
@@ -179,7 +174,7 @@ Status write_text(Keys& keys, Key& key, uint64_t offset, ByteView bytes) {
   while (!bytes.empty()) {
     const uint64_t fragment = fragment_of(offset);
     const size_t at = offset - fragment;
-    const size_t count = std::min<size_t>(bytes.size(), redis_bitmap_fragment_bytes - at);
+    const size_t count = std::min<size_t>(bytes.size(), fragment_bytes - at);
     Value old;
     TRY(get_fragment(keys, key, fragment, old));
     Bytes stored(old.found() ? old.bytes() : ByteView());

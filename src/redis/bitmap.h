@@ -11,10 +11,12 @@
 // kept.
 #pragma once
 
+#include "codec/redis_keys.h"
 #include "redis/call.h"
 
 namespace trellis {
 
+constexpr uint64_t fragment_bytes = redis_bitmap_fragment_bytes;
 // A string that has at most so many bytes stays one when bits of it are changed.
 constexpr uint64_t changed_string_bytes_max = 4 * 1024;
 // What SETBIT reaches with an offset below 2^32, and what proto-max-bulk-len is.

@@ -57,7 +57,7 @@ Result<bool> set_string_bit(Keys& keys, Key& key, uint64_t offset, bool on) {
 
 Result<bool> set_bitmap_bit(Keys& keys, Key& key, uint64_t offset, bool on) {
   const uint64_t byte = offset / 8;
-  const uint64_t fragment = byte / redis_bitmap_fragment_bytes * redis_bitmap_fragment_bytes;
+  const uint64_t fragment = byte / fragment_bytes * fragment_bytes;
   const size_t at = byte - fragment;
   Value old;
   if (key.exists()) TRY(get_fragment(keys, key, fragment, old));
@@ -112,7 +112,7 @@ Result<bool> parse_is_bit(const Call& call, size_t i) {
   return syntax_error();
 }
 
-BitRange range_of(int64_t start, int64_t end, uint64_t bytes, bool is_bit) {
+BitRange bit_range(int64_t start, int64_t end, uint64_t bytes, bool is_bit) {
   const auto length = static_cast<int64_t>(is_bit ? bytes * 8 : bytes);
   if (start < 0) start = std::max<int64_t>(start + length, 0);
   if (end < 0) end = std::max<int64_t>(end + length, 0);
@@ -183,7 +183,7 @@ Status bitcount(Call& call) {
     return {};
   }
   const uint64_t bytes = text_bytes(*key);
-  BitRange range = range_of(0, -1, bytes, false);
+  BitRange range = bit_range(0, -1, bytes, false);
   if (call.count() == 4 || call.count() == 5) {
     TRY_ASSIGN(const int64_t start, call.integer(2));
     TRY_ASSIGN(const int64_t end, call.integer(3));
@@ -193,7 +193,7 @@ Status bitcount(Call& call) {
       if (call.count() == 5) {
         TRY_ASSIGN(is_bit, parse_is_bit(call, 4));
       }
-      range = range_of(start, end, bytes, is_bit);
+      range = bit_range(start, end, bytes, is_bit);
     }
   } else if (call.count() != 2) {
     return syntax_error();
@@ -228,8 +228,7 @@ Position find_within(ByteView bytes, uint64_t offset, const BitRange& range, boo
 Result<Position> find_in_fragment(Keys& keys, const Key& key, uint64_t offset,
                                   const BitRange& range, bool bit) {
   Bytes bytes;
-  TRY(read_text(keys, key, offset, std::min(offset + redis_bitmap_fragment_bytes, key.size()),
-                bytes));
+  TRY(read_text(keys, key, offset, std::min(offset + fragment_bytes, key.size()), bytes));
   return find_within(bytes, offset, range, bit);
 }
 
@@ -238,26 +237,24 @@ Result<Position> find_in_fragment(Keys& keys, const Key& key, uint64_t offset,
 Result<Position> find_in_bitmap(Keys& keys, const Key& key, const BitRange& range, bool bit) {
   constexpr uint64_t near_fragments = 64;
   const uint64_t end = range.last / 8 + 1;
-  uint64_t offset = range.first / 8 / redis_bitmap_fragment_bytes * redis_bitmap_fragment_bytes;
-  const uint64_t near_end = std::min(end, offset + near_fragments * redis_bitmap_fragment_bytes);
+  uint64_t offset = range.first / 8 / fragment_bytes * fragment_bytes;
+  const uint64_t near_end = std::min(end, offset + near_fragments * fragment_bytes);
   Position found;
-  for (; offset < near_end && !found; offset += redis_bitmap_fragment_bytes) {
+  for (; offset < near_end && !found; offset += fragment_bytes) {
     TRY_ASSIGN(found, find_in_fragment(keys, key, offset, range, bit));
   }
   if (found || offset >= end) return found;
-  std::vector<bool> may_have(
-      (end - offset + redis_bitmap_fragment_bytes - 1) / redis_bitmap_fragment_bytes, !bit);
+  std::vector<bool> may_have((end - offset + fragment_bytes - 1) / fragment_bytes, !bit);
   TRY(visit_fragments(keys, key, offset, end, [&](uint64_t at, ByteView stored) {
     if (at < offset) return;
-    const bool is_full = stored.size() == std::min(redis_bitmap_fragment_bytes, key.size() - at) &&
+    const bool is_full = stored.size() == std::min(fragment_bytes, key.size() - at) &&
                          stored.find_first_not_of('\xff') == ByteView::npos;
-    may_have[(at - offset) / redis_bitmap_fragment_bytes] =
+    may_have[(at - offset) / fragment_bytes] =
         bit ? stored.find_first_not_of('\0') != ByteView::npos : !is_full;
   }));
   for (size_t i = 0; i < may_have.size() && !found; i++) {
     if (!may_have[i]) continue;
-    TRY_ASSIGN(found,
-               find_in_fragment(keys, key, offset + i * redis_bitmap_fragment_bytes, range, bit));
+    TRY_ASSIGN(found, find_in_fragment(keys, key, offset + i * fragment_bytes, range, bit));
   }
   return found;
 }
@@ -286,7 +283,7 @@ Status bitpos(Call& call) {
   if (has_end) {
     TRY_ASSIGN(end, call.integer(4));
   }
-  const BitRange range = range_of(start, end, bytes, is_bit);
+  const BitRange range = bit_range(start, end, bytes, is_bit);
   Position found;
   if (!range.is_empty() && key->type() == RedisType::string) {
     found = find_within(key->text(), 0, range, bit);

@@ -29,13 +29,13 @@ Result<BitOperation> parse_operation(const Call& call) {
 }
 
 struct Fragment {
-  char bytes[redis_bitmap_fragment_bytes];
+  char bytes[fragment_bytes];
 };
 
-void combine(Fragment& with, ByteView other, BitOperation operation) {
+void combine_bits(Fragment& with, ByteView other, BitOperation operation) {
   Fragment padded{};
   std::memcpy(padded.bytes, other.data(), other.size());
-  for (size_t i = 0; i < redis_bitmap_fragment_bytes; i += sizeof(uint64_t)) {
+  for (size_t i = 0; i < fragment_bytes; i += sizeof(uint64_t)) {
     uint64_t a = 0, b = 0;
     std::memcpy(&a, with.bytes + i, sizeof(a));
     std::memcpy(&b, padded.bytes + i, sizeof(b));
@@ -63,7 +63,7 @@ class FragmentStream {
     }
     text_ = key.text();
     turn_bits(text_.data(), text_.size());
-    for (uint64_t at = 0; at < text_.size(); at += redis_bitmap_fragment_bytes)
+    for (uint64_t at = 0; at < text_.size(); at += fragment_bytes)
       order_.push_back(encode(RedisBitmapSub{at}));
     std::sort(order_.begin(), order_.end());
   }
@@ -81,12 +81,11 @@ class FragmentStream {
   }
   Result<ByteView> stored() const {
     TRY_ASSIGN(const uint64_t offset, decode_fragment_offset(sub()));
-    if (prefix_.empty()) return ByteView(text_).substr(offset, redis_bitmap_fragment_bytes);
+    if (prefix_.empty()) return ByteView(text_).substr(offset, fragment_bytes);
     if (offset >= size_) return ByteView();
     const Entry& entry = entries_[at_];
-    return ByteView(page_).substr(
-        entry.begin + entry.sub_bytes,
-        std::min({entry.bytes, redis_bitmap_fragment_bytes, size_ - offset}));
+    return ByteView(page_).substr(entry.begin + entry.sub_bytes,
+                                  std::min({entry.bytes, fragment_bytes, size_ - offset}));
   }
 
  private:
@@ -141,7 +140,7 @@ class ResultWriter {
   ResultWriter(Keys& keys, Key& key, uint64_t bytes) : keys_(keys), key_(key), bytes_(bytes) {}
   Status put(ByteView sub, const Fragment& fragment) {
     TRY_ASSIGN(const uint64_t offset, decode_fragment_offset(sub));
-    const ByteView stored(fragment.bytes, std::min(redis_bitmap_fragment_bytes, bytes_ - offset));
+    const ByteView stored(fragment.bytes, std::min(fragment_bytes, bytes_ - offset));
     put_fragment(keys_, key_, offset, stored, Value());
     return keys_.check_written(written_bytes_ += stored.size() + sub.size());
   }
@@ -167,7 +166,7 @@ Status combine_all(Streams& streams, BitOperation operation, size_t sources, Res
     for (const auto& stream : streams) {
       if (stream->is_done() || stream->sub() != sub) continue;
       TRY_ASSIGN(const ByteView stored, stream->stored());
-      combine(fragment, stored, found == 0 ? BitOperation::bit_or : operation);
+      combine_bits(fragment, stored, found == 0 ? BitOperation::bit_or : operation);
       found++;
       TRY(stream->next());
     }
@@ -177,8 +176,7 @@ Status combine_all(Streams& streams, BitOperation operation, size_t sources, Res
 
 // What is not stored becomes ones.
 Status invert(FragmentStream& stream, uint64_t bytes, ResultWriter& writer) {
-  std::vector<bool> is_written(
-      (bytes + redis_bitmap_fragment_bytes - 1) / redis_bitmap_fragment_bytes, false);
+  std::vector<bool> is_written((bytes + fragment_bytes - 1) / fragment_bytes, false);
   Fragment fragment{};
   for (;;) {
     TRY(stream.next());
@@ -186,15 +184,14 @@ Status invert(FragmentStream& stream, uint64_t bytes, ResultWriter& writer) {
     TRY_ASSIGN(const uint64_t offset, decode_fragment_offset(stream.sub()));
     if (offset >= bytes) continue;
     TRY_ASSIGN(const ByteView stored, stream.stored());
-    std::memset(fragment.bytes, 0xff, redis_bitmap_fragment_bytes);
-    combine(fragment, stored, BitOperation::bit_xor);
-    is_written[offset / redis_bitmap_fragment_bytes] = true;
+    std::memset(fragment.bytes, 0xff, fragment_bytes);
+    combine_bits(fragment, stored, BitOperation::bit_xor);
+    is_written[offset / fragment_bytes] = true;
     TRY(writer.put(stream.sub(), fragment));
   }
-  std::memset(fragment.bytes, 0xff, redis_bitmap_fragment_bytes);
+  std::memset(fragment.bytes, 0xff, fragment_bytes);
   for (size_t i = 0; i < is_written.size(); i++)
-    if (!is_written[i])
-      TRY(writer.put(encode(RedisBitmapSub{i * redis_bitmap_fragment_bytes}), fragment));
+    if (!is_written[i]) TRY(writer.put(encode(RedisBitmapSub{i * fragment_bytes}), fragment));
   return {};
 }
 

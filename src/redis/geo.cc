@@ -15,13 +15,13 @@ constexpr double half_equator_m = 20037726.37;
 double radians(double degrees) { return degrees * degree; }
 double degrees(double radians) { return radians / degree; }
 
-struct Coordinates {
+struct GeoRange {
   double min;
   double max;
   double size() const { return max - min; }
 };
-constexpr Coordinates all_longitudes{-longitude_max, longitude_max};
-constexpr Coordinates all_latitudes{-latitude_max, latitude_max};
+constexpr GeoRange all_longitudes{-longitude_max, longitude_max};
+constexpr GeoRange all_latitudes{-latitude_max, latitude_max};
 
 // A cell of the grid that halves both ranges so many times.
 struct Cell {
@@ -52,12 +52,12 @@ uint32_t gather(uint64_t bits) {
 uint64_t bits_of(const Cell& cell) { return spread(cell.y) | spread(cell.x) << 1; }
 
 // Which of the 2^steps parts of a range. At its end it is one more, as Redis has it.
-uint32_t part_of(double value, const Coordinates& range, unsigned steps) {
+uint32_t part_of(double value, const GeoRange& range, unsigned steps) {
   const double offset = (value - range.min) / range.size();
   return static_cast<uint32_t>(offset * static_cast<double>(uint64_t{1} << steps));
 }
 
-Coordinates range_of(uint32_t part, const Coordinates& range, unsigned steps) {
+GeoRange part_range(uint32_t part, const GeoRange& range, unsigned steps) {
   const auto parts = static_cast<double>(uint64_t{1} << steps);
   const uint32_t next = part + 1;
   return {range.min + (part * 1.0 / parts) * range.size(),
@@ -68,8 +68,8 @@ Cell cell_of(GeoPoint point, unsigned steps) {
   return {part_of(point.longitude, all_longitudes, steps),
           part_of(point.latitude, all_latitudes, steps), steps};
 }
-Coordinates longitudes_of(const Cell& cell) { return range_of(cell.x, all_longitudes, cell.steps); }
-Coordinates latitudes_of(const Cell& cell) { return range_of(cell.y, all_latitudes, cell.steps); }
+GeoRange longitudes_of(const Cell& cell) { return part_range(cell.x, all_longitudes, cell.steps); }
+GeoRange latitudes_of(const Cell& cell) { return part_range(cell.y, all_latitudes, cell.steps); }
 
 // Across the borders of the map it is the cell on the other side. One that is not moved stays what
 // it is, also at the end of a range (see part_of).
@@ -90,8 +90,8 @@ uint64_t whole_part(double score) {
 
 // The corners of what encloses a shape. Meridians are nearer to each other towards the poles.
 struct Bounds {
-  Coordinates longitudes;
-  Coordinates latitudes;
+  GeoRange longitudes;
+  GeoRange latitudes;
 };
 Bounds bounds_of(const GeoShape& shape) {
   const auto [longitude, latitude] = shape.center;
@@ -128,8 +128,8 @@ double geo_score(GeoPoint point) { return static_cast<double>(bits_of(cell_of(po
 GeoPoint geo_point(double score) {
   const uint64_t bits = whole_part(score);
   const Cell cell{gather(bits >> 1), gather(bits), steps_max};
-  const Coordinates longitudes = longitudes_of(cell);
-  const Coordinates latitudes = latitudes_of(cell);
+  const GeoRange longitudes = longitudes_of(cell);
+  const GeoRange latitudes = latitudes_of(cell);
   return {std::clamp((longitudes.min + longitudes.max) / 2, -longitude_max, longitude_max),
           std::clamp((latitudes.min + latitudes.max) / 2, -latitude_max, latitude_max)};
 }
@@ -137,7 +137,7 @@ GeoPoint geo_point(double score) {
 std::string geo_hash(GeoPoint point) {
   constexpr char letters[] = "0123456789bcdefghjkmnpqrstuvwxyz";
   constexpr unsigned letter_bits = 5;
-  constexpr Coordinates usual_latitudes{-90, 90};
+  constexpr GeoRange usual_latitudes{-90, 90};
   const uint64_t bits = bits_of({part_of(point.longitude, all_longitudes, steps_max),
                                  part_of(point.latitude, usual_latitudes, steps_max), steps_max});
   std::string text;

@@ -83,7 +83,7 @@ struct GeoAddOptions {
   bool ch = false;
 };
 
-GeoAddOptions take_options(const Call& call, size_t& at) {
+GeoAddOptions take_geoadd_options(const Call& call, size_t& at) {
   GeoAddOptions options;
   for (; at < call.count(); at++) {
     if (call.is_word(at, "nx"))
@@ -100,7 +100,7 @@ GeoAddOptions take_options(const Call& call, size_t& at) {
 
 Status geoadd(Call& call) {
   size_t at = 2;
-  const GeoAddOptions options = take_options(call, at);
+  const GeoAddOptions options = take_geoadd_options(call, at);
   const size_t count = (call.count() - at) / 3;
   if ((call.count() - at) % 3 != 0 || (options.nx && options.xx) || count == 0)
     return syntax_error();
@@ -250,8 +250,8 @@ bool take_word(const Call& call, size_t i, GeoQuery& query) {
   return true;
 }
 
-Status take_options(Call& call, const Key& key, const GeoForm& form, size_t first,
-                    GeoQuery& query) {
+Status take_geo_options(Call& call, const Key& key, const GeoForm& form, size_t first,
+                        GeoQuery& query) {
   for (size_t i = first; i < call.count(); i++) {
     const bool has_next = i + 1 < call.count();
     if (take_word(call, i, query)) continue;
@@ -306,7 +306,7 @@ Result<GeoQuery> parse_query(Call& call, const Key& key, const GeoForm& form) {
     if (key.exists()) TRY(parse_circle(call, 3, query.shape));
     options_at = 5;
   }
-  TRY(take_options(call, key, form, options_at, query));
+  TRY(take_geo_options(call, key, form, options_at, query));
   TRY(check_query(call, form, query));
   // The nearest ones are meant.
   if (query.count != 0 && query.order == Order::none && !query.any)

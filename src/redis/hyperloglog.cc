@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "redis/call.h"
-#include "redis/rdb_reader.h"
 
 namespace trellis {
 namespace {
@@ -31,6 +30,12 @@ constexpr uint8_t sparse_value_max = 32;
 
 Error corrupted() { return reply_with("INVALIDOBJ Corrupted HLL object detected"); }
 
+uint64_t load_little(const char* bytes, size_t count) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < count; i++) number |= uint64_t{static_cast<uint8_t>(bytes[i])} << (8 * i);
+  return number;
+}
+
 // Murmur 64A by Austin Appleby, with Redis's seed: registers must be those that Redis would have.
 uint64_t hash_of(ByteView text) {
   constexpr uint64_t seed = 0xadc8'3b19;
@@ -38,11 +43,11 @@ uint64_t hash_of(ByteView text) {
   constexpr unsigned shift = 47;
   uint64_t hash = seed ^ (text.size() * factor);
   for (; text.size() >= 8; text.remove_prefix(8)) {
-    uint64_t part = load_le(text.substr(0, 8)) * factor;
+    uint64_t part = load_little(text.data(), 8) * factor;
     part ^= part >> shift;
     hash = (hash ^ (part * factor)) * factor;
   }
-  if (!text.empty()) hash = (hash ^ load_le(text)) * factor;
+  if (!text.empty()) hash = (hash ^ load_little(text.data(), text.size())) * factor;
   hash = (hash ^ (hash >> shift)) * factor;
   return hash ^ (hash >> shift);
 }
@@ -222,7 +227,7 @@ bool hll_is_dense(ByteView hll) { return hll[encoding_at] == dense_encoding; }
 
 std::optional<uint64_t> hll_counted(ByteView hll) {
   if ((static_cast<uint8_t>(hll[header_bytes - 1]) & 0x80) != 0) return std::nullopt;
-  return load_le(ByteView(hll).substr(cardinality_at, 8));
+  return load_little(hll.data() + cardinality_at, 8);
 }
 
 void hll_set_counted(Bytes& hll, uint64_t cardinality) {

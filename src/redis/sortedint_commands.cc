@@ -39,7 +39,8 @@ Result<std::vector<Bytes>> subs_from(const Call& call, size_t first) {
 }
 
 // Which of them there are.
-Result<std::vector<Value>> look_up(Call& call, const Key& key, const std::vector<Bytes>& subs) {
+Result<std::vector<Value>> find_numbers(Call& call, const Key& key,
+                                        const std::vector<Bytes>& subs) {
   std::vector<Value> values(subs.size());
   const std::vector<ByteView> views(subs.begin(), subs.end());
   if (key.exists()) TRY(call.keys.get_subs(key, views, values));
@@ -53,7 +54,7 @@ Status change(Call& call, bool adds) {
   TRY_ASSIGN(Key* const key, call.open(1, RedisType::sortedint));
   std::sort(subs.begin(), subs.end());
   subs.erase(std::unique(subs.begin(), subs.end()), subs.end());
-  TRY_ASSIGN(const std::vector<Value> old, look_up(call, *key, subs));
+  TRY_ASSIGN(const std::vector<Value> old, find_numbers(call, *key, subs));
   uint64_t changed = 0;
   for (size_t i = 0; i < subs.size(); i++) {
     if (old[i].found() == adds) continue;
@@ -79,7 +80,7 @@ Status sicard(Call& call) {
 Status siexists(Call& call) {
   TRY_ASSIGN(const std::vector<Bytes> subs, subs_from(call, 2));
   TRY_ASSIGN(const Key* const key, call.open(1, RedisType::sortedint));
-  TRY_ASSIGN(const std::vector<Value> values, look_up(call, *key, subs));
+  TRY_ASSIGN(const std::vector<Value> values, find_numbers(call, *key, subs));
   call.reply.array(values.size());
   for (const Value& value : values) call.reply.integer(value.found() ? 1 : 0);
   return {};
