@@ -133,7 +133,9 @@ std::optional<size_t> spec_of(const Argument& argument, std::span<const KeySpec>
   if (argument.type != "key" || specs.empty()) return std::nullopt;
   const size_t last = specs.size() - 1;
   if (argument.token.empty()) return std::min(keys_before++, last);
-  const auto behind_token = std::ranges::find(specs, argument.token, &KeySpec::word);
+  const auto behind_token = std::ranges::find_if(specs, [&](const KeySpec& spec) {
+    return spec.find == KeySpec::Find::after_word && spec.word == argument.token;
+  });
   return std::min(static_cast<size_t>(behind_token - specs.begin()), last);
 }
 
