@@ -126,6 +126,7 @@ void reply_info(Reply& reply, const Command& command) {
 
 // Which of the command's key specs an argument is of, if it is of one.
 std::optional<size_t> spec_of(const Argument& argument, size_t specs, size_t& keys_before) {
+  if (argument.token == "STORE" && argument.name == "key") return 1;  // of GEORADIUS: two to choose
   if (argument.type == "key" && specs > 0)
     return argument.token.empty() ? std::min(keys_before++, specs - 1) : specs - 1;
   if (argument.type == "pattern" && specs > 1) return 1;
