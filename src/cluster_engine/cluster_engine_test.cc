@@ -28,7 +28,7 @@ Bytes any_key(Random& random) {
   Bytes key("x\0\0\1", 4);
   switch (random.below(3)) {
     case 0: {
-      const char table = "mstz"[random.below(4)];
+      const char table = "chmstz"[random.below(6)];
       key += 'd';
       key += table;
       key += Bytes(

@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t group_bytes = 5;  // 'x', keyspace, model
 constexpr size_t inode_bytes = 8;
-constexpr ByteView versioned_tables = "stz";
 
 bool in_group(ByteView bytes) {
   return bytes.size() >= group_bytes && bytes[0] == 'x' && (bytes[4] == 'd' || bytes[4] == 'f');
@@ -146,9 +145,9 @@ std::vector<Piece> pieces_of(ByteView group, const StoredWalk& walk) {
   std::vector<Piece> pieces;
   const auto from = [&](char scope) { return Bytes(group) + scope; };
   if (group[4] == 'd') {
-    for (const char table : {'m', 'n'}) add_tagged(pieces, PieceKind::table, group, table, walk);
-    for (const char table : versioned_tables)
-      add_tagged(pieces, PieceKind::many, group, table, walk);
+    for (const char table : redis_tables)
+      add_tagged(pieces, is_of_lives(table) ? PieceKind::many : PieceKind::table, group, table,
+                 walk);
     return pieces;
   }
   add_plain(pieces, Bytes(group), from(1), walk);

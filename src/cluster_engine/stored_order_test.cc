@@ -30,7 +30,7 @@ Bytes group(Random& random, char model) {
 
 Bytes redis_key(Random& random) {
   Bytes key = group(random, 'd');
-  const char tag = "mnstz"[random.below(5)];
+  const char tag = "chmnstz"[random.below(7)];
   key.push_back(tag);
   const Bytes ns = small(random, 1);
   key.push_back(static_cast<char>(ns.size()));

@@ -13,7 +13,6 @@ constexpr size_t prefix_bytes = 5;
 constexpr size_t inode_bytes = 8;
 constexpr size_t version_bytes = 8;
 constexpr char inode_group = '\x01';
-constexpr ByteView redis_tables = "mnsztch";
 
 // The model tag of a tenant's key, 0 if it is no such key.
 char model_of(ByteView key) { return key.size() > model_offset && key[0] == 'x' ? key[4] : '\0'; }
@@ -35,8 +34,7 @@ Result<ByteView> take_namespace(ByteView rest, size_t offset) {
   return rest.substr(0, size);
 }
 
-// Whether its records belong to a life of a key.
-bool has_version(char redis_table) { return redis_table != 'm' && redis_table != 'n'; }
+bool is_redis_table(char tag) { return redis_tables.find(tag) != ByteView::npos; }
 
 struct RedisParts {
   char tag;
@@ -48,12 +46,11 @@ struct RedisParts {
 Result<RedisParts> split_redis(ByteView key) {
   if (key.size() == prefix_bytes) return malformed(prefix_bytes, "too short");
   RedisParts parts{.tag = key[prefix_bytes], .ns = {}, .key = {}, .rest = {}};
-  if (parts.tag != 'm' && redis_tables.find(parts.tag) == ByteView::npos)
-    return malformed(prefix_bytes, "unknown Redis table");
+  if (!is_redis_table(parts.tag)) return malformed(prefix_bytes, "unknown Redis table");
   size_t offset = prefix_bytes + 1;
   TRY_ASSIGN(parts.ns, take_namespace(key.substr(offset), offset));
   offset += parts.ns.size();
-  if (!has_version(parts.tag)) {
+  if (!is_of_lives(parts.tag)) {
     parts.key = key.substr(offset);
     return parts;
   }
@@ -105,13 +102,13 @@ Status append_redis_key_at(Bytes& out, ByteView address) {
   if (offset == address.size()) return malformed(offset, "too short");
   const char tag = address[offset];
   const ByteView rest = address.substr(offset + 1);
-  if (redis_tables.find(tag) == ByteView::npos) return malformed(offset, "unknown Redis table");
-  if (has_version(tag) ? rest.size() < version_bytes : !rest.empty())
+  if (!is_redis_table(tag)) return malformed(offset, "unknown Redis table");
+  if (is_of_lives(tag) ? rest.size() < version_bytes : !rest.empty())
     return malformed(offset + 1, "wrong length for its table");
   out.append(address.substr(0, prefix_bytes));
   out.push_back(tag);
   out.append(ns);
-  if (has_version(tag)) append_be32(out, static_cast<uint32_t>(user_key.size()));
+  if (is_of_lives(tag)) append_be32(out, static_cast<uint32_t>(user_key.size()));
   out.append(user_key);
   out.append(rest);
   return {};
@@ -189,7 +186,7 @@ Status append_address(Bytes& out, ByteView key) {
   const char model = model_of(key);
   if (model == 'd') {
     TRY_ASSIGN(const RedisParts parts, split_redis(key));
-    if (has_version(parts.tag) && parts.rest.size() < version_bytes)
+    if (is_of_lives(parts.tag) && parts.rest.size() < version_bytes)
       return malformed(key.size(), "too short for a version");
     append_redis_granule(out, key, parts);
     out.push_back(parts.tag);

@@ -19,6 +19,11 @@
 
 namespace trellis {
 
+// The tables of Redis's records, in order. Those of lives have the length of the user key before
+// it and a version behind it; in the others it goes to the end.
+inline constexpr ByteView redis_tables = "chmnstz";
+constexpr bool is_of_lives(char redis_table) { return redis_table != 'm' && redis_table != 'n'; }
+
 // Code::corrupt if `key` starts like a Redis or file key and is none: such a key has no address.
 Status append_address(Bytes& out, ByteView key);
 // The inverse.

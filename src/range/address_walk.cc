@@ -10,8 +10,6 @@ namespace {
 
 constexpr size_t area_bytes = 5;  // 'x', keyspace, model: the same in key and address
 constexpr size_t inode_bytes = 8;
-constexpr ByteView whole_tables = "mn";  // user key to the end
-constexpr ByteView sized_tables = "stz";
 constexpr ByteView inode_scopes = "\x01\x02\x03\x05\x07";
 
 // Where keys and addresses are not the same.
@@ -167,14 +165,14 @@ void AddressWalk::add_redis(ByteView area, ByteView begin, ByteView end) {
   const auto table_end = [&](ByteView table) {
     return end >= area_end ? prefix_end(table) : concat(table, end.substr(area_bytes));
   };
-  for (const char tag : whole_tables) {
+  for (const char tag : redis_tables) {
     const Bytes table = concat(area, {&tag, 1});
-    add_piece(lower ? plain_bound(concat(table, lower->ns), tag, *lower)
-                    : concat(table, begin.substr(area_bytes)),
-              upper ? plain_bound(concat(table, upper->ns), tag, *upper) : table_end(table));
-  }
-  for (const char tag : sized_tables) {
-    const Bytes table = concat(area, {&tag, 1});
+    if (!is_of_lives(tag)) {
+      add_piece(lower ? plain_bound(concat(table, lower->ns), tag, *lower)
+                      : concat(table, begin.substr(area_bytes)),
+                upper ? plain_bound(concat(table, upper->ns), tag, *upper) : table_end(table));
+      continue;
+    }
     const bool one_ns = lower && upper && lower->ns == upper->ns;
     const auto add_ns = [&](const RedisBound& bound, bool has_lower, bool has_upper) {
       Bytes ns = concat(table, bound.ns);

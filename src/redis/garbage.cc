@@ -21,7 +21,6 @@ struct FlushedPage {
   std::vector<Bytes> granules;
 };
 
-constexpr ByteView life_tables = "chstz";      // in order
 constexpr ByteView flushed_tables = "mstzch";  // in order; with the records of keys go the counts
 
 // The first entries of a part; without an end it is all of the database.
@@ -154,7 +153,8 @@ Result<std::optional<Bytes>> remove_some(CountedView& view, ByteView begin, Byte
 Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
                                             const RedisGarbage& life) {
   std::vector<KeyPart> parts;
-  for (const char table : life_tables) {
+  for (const char table : redis_tables) {
+    if (!is_of_lives(table)) continue;
     const Bytes prefix = redis_life_prefix(tenant.id(), table, life.slot, life.name, life.version);
     const bool is_trimmed = life.kind == RedisGarbage::Kind::trimmed;
     if (!is_trimmed) parts.push_back({prefix, prefix_end(prefix)});

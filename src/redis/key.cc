@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/assert.h"
+#include "codec/address.h"
 #include "codec/counter_value.h"
 #include "codec/redis_keys.h"
 #include "codec/system_keys.h"
@@ -851,7 +852,7 @@ Status Keys::touch_all(uint32_t database, uint16_t next_slot) {
 }
 
 Result<bool> Keys::is_empty(uint16_t slot) {
-  for (const char table : {'m', 's', 'z', 't', 'c', 'h'}) {
+  for (const char table : redis_tables) {
     const Bytes prefix = redis_slot_prefix(keyspace_, table, slot);
     TRY_ASSIGN(const ScanPage page,
                view_.scan({.begin = prefix, .end = prefix_end(prefix), .entries_max = 1},
