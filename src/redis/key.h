@@ -20,6 +20,7 @@
 
 #include "codec/redis_metadata.h"
 #include "redis/databases.h"
+#include "redis/record_keys.h"
 #include "redis/staging.h"
 #include "redis/versions.h"
 #include "redis/watch.h"
@@ -258,11 +259,15 @@ class Keys {
   Key& add(const StoredName& name);
   Status read(Key& key);
   Status write(Key& key);
+  // What the records of its life in a table begin with.
+  Bytes prefix_in(char table, const Key& key) const {
+    return redis_life_prefix(keyspace_, table, key.slot_, key.name_, key.now_.version);
+  }
   Bytes sub_key(const Key& key, ByteView sub) const;
   Bytes score_key(const Key& key, double score, ByteView member) const;
-  Bytes scores_prefix(const Key& key) const;
-  Bytes fences_prefix(const Key& key) const;
-  Bytes fields_prefix(const Key& key) const;
+  Bytes scores_prefix(const Key& key) const { return prefix_in('z', key); }
+  Bytes fences_prefix(const Key& key) const { return prefix_in('c', key); }
+  Bytes fields_prefix(const Key& key) const { return prefix_in('h', key); }
   Bytes places_prefix(const Key& key) const;  // of the records that are counted
   void put(const Key& key, ByteView stored_key, ByteView value, const Value& old);
   void remove(const Key& key, ByteView stored_key, const Value& old);
@@ -312,52 +317,7 @@ class Keys {
   std::pmr::unordered_map<StoredName, Key*, NameHash> keys_{&memory_};
 };
 
-// Both zeros are equal to Redis: as scores they are stored as one.
-constexpr double without_sign_of_zero(double score) { return score == 0 ? 0.0 : score; }
-
-// Where a member is in the order of a sorted set.
-Bytes scored_place(double score, ByteView member);
-
-// What a note of the collector is about. A slot is its length u8 and itself in decimal.
-//   | 'c' | slot | key length u32 | key | version |  fences that are to be cut
-//   | 'e' | slot | key |                             a key that expires
-//   | 'f' | slot |                                   all that is in the slot of a flushed database
-//   | 'h' | slot | key length u32 | key | version |  fields that expire
-//   | 'l' | slot | key length u32 | key | version |  the records of a life that never began
-//   | 's' | slot | key length u32 | key | version |  the records of a life that has ended
-//   | 't' | as 's' | ms u64 | seq u64 |              entries of a stream up to that id
-// In the order of letters those that are collected at once come first, as the collector needs it.
-Bytes fences_target(uint16_t slot, ByteView name, uint64_t version);
-Bytes fields_target(uint16_t slot, ByteView name, uint64_t version);
-Bytes expiry_target(uint16_t slot, ByteView name);
-Bytes flush_target(uint16_t slot);
-Bytes staged_target(uint16_t slot, ByteView name, uint64_t version);
-Bytes life_target(uint16_t slot, ByteView name, uint64_t version);
-Bytes trimmed_target(uint16_t slot, ByteView name, uint64_t version, StreamId last);
-struct RedisGarbage {
-  enum class Kind : uint8_t { fences, expiry, flush, fields, staged, life, trimmed } kind;
-  uint16_t slot;
-  ByteView name = {};
-  uint64_t version = 0;
-  StreamId last = {};  // of what was trimmed
-};
-std::optional<RedisGarbage> decode_redis_garbage(ByteView target);
-
 // What a counter of keys holds.
 Result<int64_t> stored_count(const Value& counter);
-
-Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name);
-void append_redis_metadata_key(Bytes& out, KeyspaceId keyspace, uint16_t slot, ByteView name);
-// What all records of a slot in one of the tables of codec/redis_keys.h start with.
-Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot);
-// What all records of a life in a table start with.
-Bytes redis_life_prefix(KeyspaceId keyspace, char table, uint16_t slot, ByteView name,
-                        uint64_t version);
-// What all "z" records of a life start with.
-Bytes redis_scores_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
-// What its records about fields that expire start with.
-Bytes redis_fields_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
-// What its fences start with.
-Bytes redis_fences_prefix(KeyspaceId keyspace, uint16_t slot, ByteView name, uint64_t version);
 
 }  // namespace trellis

@@ -52,13 +52,13 @@ class RedisFences : public RedisFixture {
   std::vector<Counted> fences(std::string_view name, const RedisMetadata& key, char level) {
     std::vector<Counted> found;
     for (const auto& [place, value] :
-         stored(redis_fences_prefix(default_keyspace, 0, name, key.version) + level))
+         stored(redis_life_prefix(default_keyspace, 'c', 0, name, key.version) + level))
       found.push_back({place, load_be(value.data() + 1, 8)});
     return found;
   }
 
   std::vector<Bytes> places(std::string_view name, const RedisMetadata& key) {
-    Bytes prefix = redis_scores_prefix(default_keyspace, 0, name, key.version);
+    Bytes prefix = redis_life_prefix(default_keyspace, 'z', 0, name, key.version);
     if (key.type != RedisType::zset) prefix[5] = 's';
     std::vector<Bytes> found;
     for (const auto& [place, value] : stored(prefix)) found.push_back(place);
@@ -397,7 +397,7 @@ class RedisLargeFences : public RedisFences {
     for (const char* name : {"z", "s", "h"}) {
       RedisMetadata key = metadata(name).value();
       Commit commit;
-      const Bytes prefix = redis_fences_prefix(default_keyspace, 0, name, key.version);
+      const Bytes prefix = redis_life_prefix(default_keyspace, 'c', 0, name, key.version);
       int64_t bytes = 0;
       for (const auto& [place, value] : stored(prefix)) {
         commit.writes.remove(prefix + place);
