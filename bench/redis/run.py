@@ -17,6 +17,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from bench_server import Server, free_port  # noqa: E402: its folder is named above
+
 KEYS = 1_000_000
 HASHES = 100_000
 POPPED = 1_000_000
@@ -151,45 +154,8 @@ def read_reply(file):
     return line
 
 
-class Server:
-    def __init__(self, name, command, port, log):
-        self.name = name
-        self.port = port
-        with open(log, "wb") as out:
-            self.process = subprocess.Popen(command, stdout=out, stderr=out)
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                return
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    with open(log, encoding="utf-8", errors="replace") as text:
-                        sys.exit(f"{name} does not start:\n{text.read()}")
-                time.sleep(0.02)  # between looks at the port
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-    def cpu_ns(self):
-        tasks = f"/proc/{self.process.pid}/task"
-        total = 0
-        for task in os.listdir(tasks):
-            try:
-                with open(f"{tasks}/{task}/schedstat", encoding="ascii") as stat:
-                    total += int(stat.read().split()[0])
-            except FileNotFoundError:
-                pass  # a thread that has ended
-        return total
-
-    def rest(self):
-        """Waits until what was loaded is put in order, in the background too."""
-        while True:
-            before_ns = self.cpu_ns()
-            time.sleep(0.5)
-            if self.cpu_ns() - before_ns < 25_000_000:
-                return
+class RedisServer(Server):
+    """Of Redis's protocol."""
 
     def send(self, commands):
         """Pipelined, a thousand at a time; every reply is looked at."""
@@ -224,7 +190,7 @@ class Server:
 
     def measure(self, row, pipeline, requests):
         """Requests per second, CPU microseconds per request."""
-        before_ns = self.cpu_ns()
+        before_us = self.cpu_us()
         result = subprocess.run(
             ["redis-benchmark", "-p", str(self.port), "-c", str(CLIENTS), "-d", str(len(VALUE)),
              "-r", str(row.keys), "-n", str(requests), "-P", str(pipeline), "--csv"] +
@@ -234,20 +200,14 @@ class Server:
         if result.returncode != 0 or len(rows) < 2 or "rror" in result.stdout + result.stderr:
             sys.exit(f"redis-benchmark on {self.name}, {row.name}:\n"
                      f"{result.stdout}{result.stderr}")
-        return float(rows[-1][1]), (self.cpu_ns() - before_ns) / requests / 1000
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        return float(rows[-1][1]), (self.cpu_us() - before_us) / requests
 
 
 def start_redis(folder):
     port = free_port()
     data = os.path.join(folder, "redis")
     os.mkdir(data)
-    return Server("redis-server",
+    return RedisServer("redis-server",
                   ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", data,
                    "--save", "", "--appendonly", "yes", "--appendfsync", "everysec",
                    "--auto-aof-rewrite-percentage", "0"], port, data + ".log")
@@ -256,7 +216,7 @@ def start_redis(folder):
 def start_trellis(folder, binary, more):
     port = free_port()
     data = os.path.join(folder, "trellis")
-    return Server("trellis",
+    return RedisServer("trellis",
                   [binary, "serve", "--data", data, "--resp", f"127.0.0.1:{port}", "--http",
                    f"127.0.0.1:{free_port()}", "--durability", "everysec"] + more, port,
                   data + ".log")
