@@ -61,8 +61,8 @@ enum class FsckKind : uint8_t {
   note_missing,           // nothing would collect it
   note_damaged,           // does not make sense
   counters_wrong,         // the keyspace's, of files
-  not_confirmed,          // too large to be looked at while others change it: try it offline; or
-                          // damage is in the way
+  not_confirmed,          // others change it each time, or it is too large for one look, or damage
+                          // is in the way: try it offline
 };
 inline constexpr size_t fsck_kinds = static_cast<size_t>(FsckKind::not_confirmed) + 1;
 std::string_view to_string(FsckKind kind);

@@ -256,7 +256,13 @@ TEST_P(Fsck, FindsNothingWhileFilesChange) {
   const uint64_t runs = is_slow ? 2 : 10;
   const uint64_t operations_min = is_slow ? 20 : test_rounds(2'000);
   for (uint64_t i = 0; findings_.empty() && (i < runs || operations < operations_min); i++) {
-    expect_nothing({.repair = i % 2 == 1});
+    run({.repair = i % 2 == 1});
+    // Who only expects may lose to the writers until it gives up, and says so.
+    if (GetParam() == Way::expecting)
+      std::erase_if(findings_, [](const FsckFinding& finding) {
+        return finding.kind == FsckKind::not_confirmed;
+      });
+    EXPECT_TRUE(findings_.empty()) << told();
     clock_.advance_ms(1);
   }
   enough = true;
