@@ -195,6 +195,7 @@ bool EventLoop::poll() {
   if (ready_count_ == 0) return false;
   wait_for_more();
   const size_t count = ready_count_;
+  served_ += count;
   const Time start = std::chrono::steady_clock::now();
   for (size_t i = 0; i < ready_count_; ++i) {
     auto* const member = static_cast<LoopMember*>(ready_[i].data.ptr);
@@ -210,10 +211,11 @@ void EventLoop::count_load(Time turn_start) {
   const Time now = std::chrono::steady_clock::now();
   busy_ += now - turn_start;
   if (now - load_since_ < load_window) return;
-  const double busy = std::chrono::duration<double>(busy_) / (now - load_since_);
+  const LoopLoad load{.busy = std::chrono::duration<double>(busy_) / (now - load_since_),
+                      .served = std::exchange(served_, 0)};
   busy_ = {};
   load_since_ = now;
-  if (on_load_) run_all({[&] { on_load_(busy); }});
+  if (on_load_) run_all({[&] { on_load_(load); }});
 }
 
 // A wait for events queues the handlers of all sockets that it found ready, so what is posted by

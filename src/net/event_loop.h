@@ -53,6 +53,12 @@ class LoopMember {
   size_t index_ = 0;  // in the loop's members
 };
 
+// What a loop did since it was last asked.
+struct LoopLoad {
+  double busy = 0;      // the share of the time that was spent in turns
+  uint64_t served = 0;  // members that were ready
+};
+
 class EventLoop {
  public:
   explicit EventLoop(uint32_t sweep_ms);
@@ -79,9 +85,8 @@ class EventLoop {
   void end_watch(int socket);
   // Runs it after the handlers of all that is ready now.
   void at_end_of_turn(std::function<void()> function);
-  // Calls it now and then while there are turns, between two of them, with the share of the time
-  // since the last call that was spent in turns. Before start().
-  void on_load(std::function<void(double busy)> function) { on_load_ = std::move(function); }
+  // Calls it now and then while there are turns, between two of them. Before start().
+  void on_load(std::function<void(const LoopLoad&)> function) { on_load_ = std::move(function); }
   // Until the visitor says false. What it may do to members is to remove the one that it visits.
   void visit(FunctionRef<bool(LoopMember&)> visitor);
 
@@ -112,9 +117,10 @@ class EventLoop {
   std::array<epoll_event, 512> ready_;
   size_t ready_count_ = 0;  // while they are told
   uint32_t turns_until_yield_ = 0;
-  std::function<void(double)> on_load_;  // may be empty
+  std::function<void(const LoopLoad&)> on_load_;  // may be empty
   Time load_since_;
   std::chrono::steady_clock::duration busy_{};  // since then
+  uint64_t served_ = 0;
   std::thread thread_;
 };
 

@@ -19,28 +19,73 @@ constexpr double idle_cores_min = 0.35;
 constexpr double little_to_do = 0.6;
 constexpr uint64_t load_age_us_max = 200'000;  // then it has had no turns since
 constexpr uint64_t idle_age_us_max = 40'000;
+// How long it is counted what is served: before a trial, at least and at most, and in it, once
+// connections have moved.
+constexpr uint64_t served_us_min = 100'000;
+constexpr uint64_t served_us_max = 500'000;
+constexpr uint64_t settling_us = 50'000;
+constexpr uint64_t trial_us = 200'000;
+constexpr uint64_t trial_us_max = 500'000;  // it had no turns then
+constexpr double gain_min = 1.15;
+constexpr uint64_t pause_us_min = 1'000'000;
+constexpr uint64_t pause_us_max = 10'000'000;
 
 }  // namespace
 
 LoopBalance::LoopBalance(size_t loops, std::function<double()> idle_cores, const Clock& clock)
-    : ask_idle_cores_(std::move(idle_cores)), clock_(clock), loads_(loops) {}
+    : ask_idle_cores_(std::move(idle_cores)),
+      clock_(clock),
+      loads_(loops),
+      pause_us_(pause_us_min) {}
 
 size_t LoopBalance::used() const {
   const std::lock_guard lock(mutex_);
   return used_;
 }
 
-size_t LoopBalance::take(size_t loop, double busy) {
+size_t LoopBalance::take(size_t loop, const LoopLoad& load) {
   const std::lock_guard lock(mutex_);
   const uint64_t now_us = clock_.monotonic_us();
-  loads_[loop] = {busy, now_us};
-  const bool needs_more =
-      loop < used_ && used_ < loads_.size() && busy >= busy_all_the_time;  // if cores are idle
-  if (needs_more && idle_cores(now_us) >= idle_cores_min)
-    used_ = std::min(2 * used_, loads_.size());
-  else if (busy_in_all(now_us) < little_to_do * static_cast<double>(used_ - 1))
+  loads_[loop] = {load.busy, now_us};
+  served_.count += load.served;
+  if (busy_in_all(now_us) < little_to_do * static_cast<double>(used_ - 1)) {
     --used_;
+    trial_.reset();
+    served_ = {.since_us = now_us};
+  } else if (trial_) {
+    judge_trial(now_us);
+  } else {
+    const bool needs_more = loop < used_ && used_ < loads_.size() && load.busy >= busy_all_the_time;
+    const uint64_t age_us = now_us - served_.since_us;
+    if (age_us > served_us_max)
+      served_ = {.since_us = now_us};
+    else if (needs_more && idle_cores(now_us) >= idle_cores_min && age_us >= served_us_min &&
+             now_us >= next_trial_us_)
+      begin_trial(now_us);
+  }
   return used_;
+}
+
+void LoopBalance::begin_trial(uint64_t now_us) {
+  trial_ = {.used_before = used_, .rate_before = served_.rate(now_us)};
+  served_ = {.since_us = now_us};
+  used_ = std::min(2 * used_, loads_.size());
+}
+
+void LoopBalance::judge_trial(uint64_t now_us) {
+  const uint64_t age_us = now_us - served_.since_us;
+  if (!trial_->is_settled && age_us >= settling_us) {
+    trial_->is_settled = true;
+    served_ = {.since_us = now_us};
+  } else if (trial_->is_settled && age_us >= trial_us) {
+    const bool is_worth_it = served_.rate(now_us) >= gain_min * trial_->rate_before;
+    const bool is_told = age_us <= trial_us_max;
+    if (!is_worth_it) used_ = trial_->used_before;
+    if (!is_worth_it && is_told) next_trial_us_ = now_us + pause_us_;
+    if (is_told) pause_us_ = is_worth_it ? pause_us_min : std::min(2 * pause_us_, pause_us_max);
+    trial_.reset();
+    served_ = {.since_us = now_us};
+  }
 }
 
 // Over a while, for the system counts in ticks of 10 ms, but not since long ago.

@@ -57,7 +57,7 @@ struct StreamServer::Impl {
   SessionLoop& next_loop(bool can_move) {
     return *loops[next_loop_index++ % (can_move ? balance->used() : loops.size())];
   }
-  void take_load(size_t index, double busy);
+  void take_load(size_t index, const LoopLoad& load);
   // Runs it on each loop's own thread, and waits.
   void on_each_loop(const std::function<void(SessionLoop&)>& function);
 
@@ -130,7 +130,7 @@ Status StreamServer::Impl::start(const MakeStreamProtocol& make_protocol) {
   for (unsigned i = 0; i < loop_count; ++i) {
     loops.push_back(std::make_unique<SessionLoop>(services, make_protocol));
     if (loop_count > 1 && loops.back()->protocol->lets_move())
-      loops.back()->loop.on_load([this, i](double busy) { take_load(i, busy); });
+      loops.back()->loop.on_load([this, i](const LoopLoad& load) { take_load(i, load); });
   }
   balance = std::make_unique<LoopBalance>(
       loop_count, options.idle_cores ? options.idle_cores : make_idle_cores(), clock);
@@ -147,8 +147,8 @@ Status StreamServer::Impl::start(const MakeStreamProtocol& make_protocol) {
 }
 
 // On that loop's thread. What it has too many of goes to who has the fewest.
-void StreamServer::Impl::take_load(size_t index, double busy) {
-  const size_t used = balance->take(index, busy);
+void StreamServer::Impl::take_load(size_t index, const LoopLoad& load) {
+  const size_t used = balance->take(index, load);
   SessionLoop& here = *loops[index];
   const size_t share = (count.value() + used - 1) / used;
   const auto over_share = [share](size_t sessions) { return sessions - std::min(share, sessions); };
