@@ -28,10 +28,16 @@ class LoopBalanceTest : public ::testing::Test {
       take(loop, busy, served);
     return used_ = balance_.used();
   }
+  void take_all(uint64_t served) {
+    clock_.pause_us(window_us);
+    for (size_t loop = 0; loop < balance_.used(); loop++)
+      balance_.take(loop, {.busy = 0.9, .served = served / balance_.used()});
+  }
   // More loops, which serve more.
-  size_t grow(size_t loop) {
-    take_for_long(loop, 0.9);
-    for (uint64_t us = 0; us < 250'000; us += window_us) take(loop, 0.9, 150);
+  size_t grow() {
+    for (uint64_t us = 0; us < 400'000 && balance_.used() == used_; us += window_us)
+      take_all(1'000);
+    for (uint64_t us = 0; us < 250'000; us += window_us) take_all(1'500);
     return used_ = balance_.used();
   }
 
@@ -49,11 +55,12 @@ TEST_F(LoopBalanceTest, ItTakesABusyLoopAndAnIdleCore) {
   EXPECT_EQ(take_for_long(0, 1), 1U);
   idle_cores_ = 6;
   EXPECT_EQ(take_for_long(0, 0.5), 1U);
-  EXPECT_EQ(grow(0), 2U);
-  EXPECT_EQ(grow(1), 4U);
-  EXPECT_EQ(take_for_long(5, 0.9), 4U) << "it gives away what it has";
-  EXPECT_EQ(grow(3), 6U);
-  EXPECT_EQ(grow(3), 6U);
+  EXPECT_EQ(grow(), 2U);
+  EXPECT_EQ(grow(), 4U);
+  take_all(100);
+  EXPECT_EQ(take(5, 0.9), 4U) << "it gives away what it has";
+  EXPECT_EQ(grow(), 6U);
+  EXPECT_EQ(grow(), 6U);
 }
 
 TEST_F(LoopBalanceTest, LoopsThatServeHardlyMoreAreGivenUp) {
@@ -87,28 +94,31 @@ TEST_F(LoopBalanceTest, ATrialWithoutTurnsTellsNothing) {
 
 TEST_F(LoopBalanceTest, WhatHasLittleToDoComesTogether) {
   idle_cores_ = 1;
-  grow(0);
-  EXPECT_EQ(grow(1), 4U);
-  EXPECT_EQ(take(0, 1), 4U);
-  EXPECT_EQ(take(1, 0.9), 4U) << "two are busy, which is too much for one of three";
-  EXPECT_EQ(take(1, 0.5), 3U);
-  EXPECT_EQ(take(0, 0.5), 2U);
-  EXPECT_EQ(take(0, 0.3), 2U);
-  EXPECT_EQ(take(1, 0.2), 1U);
-  EXPECT_EQ(take(1, 0), 1U);
+  grow();
+  EXPECT_EQ(grow(), 4U);
+  idle_cores_ = 0;
+  const auto say = [&](size_t loop, double busy) {
+    return balance_.take(loop, {.busy = busy, .served = 1});
+  };
+  for (size_t loop = 0; loop < 3; loop++) EXPECT_EQ(say(loop, 0.4), 4U) << loop;
+  EXPECT_EQ(say(3, 0.4), 3U) << "1.6 are busy, which is little for three";
+  EXPECT_EQ(say(0, 0), 3U);
+  EXPECT_EQ(say(1, 0.1), 2U);
+  EXPECT_EQ(say(2, 0), 1U);
+  EXPECT_EQ(say(2, 0), 1U);
 }
 
 TEST_F(LoopBalanceTest, ALoopWithoutTurnsHasNothingToDo) {
   idle_cores_ = 1;
-  grow(0);
-  EXPECT_EQ(grow(1), 4U);
+  grow();
+  EXPECT_EQ(grow(), 4U);
   clock_.pause_us(1'000'000);
   for (const size_t left : {3, 2, 1, 1}) EXPECT_EQ(take(0, 0.1), left);
 }
 
 TEST_F(LoopBalanceTest, WhatWasIdleLongAgoDoesNotCount) {
   idle_cores_ = 6;
-  EXPECT_EQ(grow(0), 2U);
+  EXPECT_EQ(grow(), 2U);
   clock_.pause_us(1'000'000);
   idle_cores_ = 0;
   EXPECT_EQ(take_for_long(0, 1), 2U);
