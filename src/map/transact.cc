@@ -585,6 +585,8 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
     Status outcomes[1];
     ticket = engine_.commit_many(commits, outcomes);
     if (writes) view.settle_caches(outcomes[0].has_value());
+    if (writes && outcomes[0] && held)
+      for (const std::function<void()>& function : view.once_committed_) function();
     if (!outcomes[0]) {
       const bool conflict = outcomes[0].error().code == Code::conflict;
       return {writes ? std::move(outcomes[0]) : not_validated(outcomes[0]), conflict};

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <memory_resource>
@@ -62,6 +63,12 @@ class View {
   // Nothing was stored in this Redis collection (codec/redis_collection.h) before: it may be kept
   // in memory as it is written. Only a hint, and only of what is true.
   void begins(ByteView collection);
+
+  // Calls it when all that was written is committed, while the latches are still held: so it knows
+  // what is stored. Not where only expectations order transactions.
+  void once_committed(std::function<void()> function) {
+    once_committed_.push_back(std::move(function));
+  }
 
   // Commits what was written to keys with these prefixes now, ahead of the transaction and whatever
   // becomes of it: for what nobody else reads or writes before the transaction says where it is; so
@@ -138,6 +145,7 @@ class View {
   std::set<Bytes, std::less<>> expected_keys_;
   size_t expected_bytes_ = 0;
   std::vector<Bytes> begun_;
+  std::vector<std::function<void()>> once_committed_;
   std::set<Bytes, std::less<>> ahead_;  // prefixes of what was committed ahead
   std::vector<Bytes>* sampled_reads_ = nullptr;
   Status violated_;

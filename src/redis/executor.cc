@@ -162,8 +162,9 @@ Status RedisTransaction::run_in(CountedView& view, FunctionRef<Status(Keys&)> ch
   lookups_ = {};
   TRY(databases_.check(tenant_, view, slots_));
   const Clock& clock = server_.map().clock;
-  Keys keys(view, tenant_.id(), server_.versions(), server_.watches(), slots_, clock.unix_ms(),
-            staging_, must_be_one_ ? elements_[0].session->watch_flag : nullptr);
+  Keys keys(view, tenant_.id(), server_.versions(), server_.watches(), server_.fence_books(),
+            slots_, clock.unix_ms(), staging_,
+            must_be_one_ ? elements_[0].session->watch_flag : nullptr);
   if (!writes_) keys.forbid_writes();
   notes_kept_ = staging_ == nullptr ? 0 : staging_->notes.size();
   TRY(keys.prefetch(names_));

@@ -11,24 +11,33 @@ constexpr uint64_t fence_members_max = 256;  // of a fence
 constexpr uint64_t fence_members_cut = 128;
 constexpr size_t fence_group_max = 128;  // fences
 constexpr size_t fence_group_cut = 64;
+// What the collector does at once: cuts, and numbers that it writes.
+constexpr size_t tended_pieces_max = 32;
+constexpr size_t cleaned_max = 1'024;
 // A longer place would make keys that are too long; where members are that alike none is cut.
 constexpr size_t fence_place_bytes_max = 1'024;
 constexpr size_t first_place_bytes_max = 64;
 
 Error wrong_counts() { return {Code::corrupt, "the fences of a collection do not make sense"}; }
 
-constexpr char fence_value_format = '\x01';
+constexpr char fence_number_format = '\x01';
+constexpr char fence_mark_format = '\x02';
 constexpr size_t fence_value_bytes = 9;
 
-Bytes encode_members(uint64_t members) {
-  Bytes value(1, fence_value_format);
-  append_be64(value, members);
+Bytes encode_fence(FenceBook::Stored as, uint64_t members) {
+  const bool is_number = as == FenceBook::Stored::number;
+  Bytes value(1, is_number ? fence_number_format : fence_mark_format);
+  append_be64(value, is_number ? members : 0);
   return value;
 }
 
-std::optional<uint64_t> decode_members(ByteView value) {
-  if (value.size() != fence_value_bytes || value[0] != fence_value_format) return std::nullopt;
-  return load_be(value.data() + 1, sizeof(uint64_t));
+bool decode_fence(ByteView value, FenceBook::Fence& fence) {
+  if (value.size() != fence_value_bytes) return false;
+  if (value[0] != fence_number_format && value[0] != fence_mark_format) return false;
+  fence.is_known = value[0] == fence_number_format;
+  fence.stored = fence.is_known ? FenceBook::Stored::number : FenceBook::Stored::mark;
+  fence.members = fence.stored_members = load_be(value.data() + 1, sizeof(uint64_t));
+  return true;
 }
 
 // The shortest that is behind `last` and not behind `next`.
@@ -36,10 +45,32 @@ Bytes place_between(ByteView last, ByteView next) {
   return Bytes(next.substr(0, shared_bytes(last, next) + 1));
 }
 
+bool is_possible(uint64_t members, int64_t difference) {
+  return difference >= 0 || members >= static_cast<uint64_t>(-difference);
+}
+
+// How many of those, in the order of their places, are not behind one.
+template <class T>
+size_t not_behind(const std::vector<T>& those, ByteView place) {
+  const auto behind = std::upper_bound(those.begin(), those.end(), place,
+                                       [](ByteView a, const T& b) { return a < b.place; });
+  return static_cast<size_t>(behind - those.begin());
+}
+
+template <class T>
+auto place_in(std::vector<T>& vector, size_t i) {
+  return vector.begin() + static_cast<ptrdiff_t>(i);
+}
+
 }  // namespace
 
 Fences::Fences(Keys& keys, const Key& key)
-    : keys_(keys), key_(key), fences_(keys.fences_prefix(key)), members_(keys.places_prefix(key)) {}
+    : keys_(keys),
+      key_(key),
+      fences_(keys.fences_prefix(key)),
+      members_(keys.places_prefix(key)),
+      book_(keys.book_of(key, fences_)),
+      lock_(book_->mutex) {}
 
 // --- records ---
 
@@ -52,56 +83,67 @@ Bytes Fences::key_of(Level level, ByteView place) const {
   return key;
 }
 
-void Fences::put(Level level, ByteView place, uint64_t members, std::optional<uint64_t> old) {
+void Fences::put(Level level, Fence& fence, Stored as) {
+  if (level == Level::fences)
+    book_->marked_groups += (as == Stored::mark) - (fence.stored == Stored::mark);
   Value was;
-  const Bytes old_value = old ? encode_members(*old) : Bytes();
-  if (old) was.set_borrowed(old_value);
-  keys_.put(key_, key_of(level, place), encode_members(members), was);
+  const Bytes old_value = encode_fence(fence.stored, fence.stored_members);
+  if (fence.stored != Stored::nothing) was.set_borrowed(old_value);
+  keys_.put(key_, key_of(level, fence.place), encode_fence(as, fence.members), was);
+  fence.stored = as;
+  fence.stored_members = fence.members;
 }
 
-void Fences::remove(Level level, const Fence& fence) {
+void Fences::remove_record(Level level, Fence& fence) {
+  if (fence.stored == Stored::nothing) return;
+  if (level == Level::fences && fence.stored == Stored::mark) book_->marked_groups--;
   Value was;
-  const Bytes old_value = encode_members(fence.members);
+  const Bytes old_value = encode_fence(fence.stored, fence.stored_members);
   was.set_borrowed(old_value);
   keys_.remove(key_, key_of(level, fence.place), was);
+  fence.stored = Stored::nothing;
 }
 
-Result<Fences::Found> Fences::one_of(Level level, ByteView begin, std::optional<ByteView> end,
-                                     bool reverse) {
-  const Bytes from = key_of(level, begin);
-  const Bytes to = end ? key_of(level, *end) : prefix_end(key_of(level, {}));
-  Found found;
-  bool is_whole = true;
-  TRY(keys_.view_.scan({.begin = from, .end = to, .reverse = reverse, .entries_max = 1},
-                       [&](ByteView key, ByteView value) {
-                         const auto members = decode_members(value);
-                         is_whole = members.has_value();
-                         if (members) found = {Bytes(key.substr(fences_.size() + 1)), *members};
-                         return Visit::stop;
-                       }));
-  if (!is_whole) return wrong_counts();
-  return found;
+// Without books it is written by write_numbers.
+void Fences::changed(Level level, Fence& fence) {
+  if (!book_->is_kept || fence.stored == Stored::mark) return;
+  put(level, fence, Stored::mark);
+  if (!book_->is_noted.exchange(true)) keys_.leave_fences(key_, marked_ms);
 }
 
-Result<Fences::Found> Fences::at(Level level, ByteView place) {
-  const Bytes end = successor(place);
-  return one_of(level, {}, end, true);
+void Fences::changed(Position at) {
+  changed(Level::members, fence(at));
+  changed(Level::fences, book_->groups[at.group]);
 }
 
-Result<Fences::Found> Fences::next(Level level, ByteView place) {
-  const Bytes begin = successor(place);
-  return one_of(level, begin, std::nullopt, false);
+void Fences::write_numbers() {
+  if (book_->is_kept) return;
+  const auto write = [&](Level level, Fence& fence) {
+    const bool is_written = fence.stored == Stored::number && fence.stored_members == fence.members;
+    if (!is_written && fence.is_known) put(level, fence, Stored::number);
+  };
+  for (Group& group : book_->groups) {
+    if (!group.is_read) continue;
+    for (Fence& one : group.fences) write(Level::members, one);
+    write(Level::fences, group);
+  }
 }
+
+// It is going to change.
+void Fences::own() { keys_.own_book(key_, fences_); }
 
 Status Fences::scan(Level level, ByteView begin, std::optional<ByteView> end,
-                    FunctionRef<Visit(ByteView place, uint64_t members)> visit) {
+                    FunctionRef<void(ByteView place, Fence read)> visit) {
   bool is_whole = true;
   TRY(keys_.scan(key_of(level, {}), key_of(level, begin),
                  end ? key_of(level, *end) : prefix_end(key_of(level, {})), false,
                  [&](ByteView place, ByteView value) {
-                   const auto members = decode_members(value);
-                   is_whole = members.has_value();
-                   return members ? visit(place, *members) : Visit::stop;
+                   Fence read;
+                   is_whole = decode_fence(value, read);
+                   if (!is_whole) return Visit::stop;
+                   read.place = place;
+                   visit(place, std::move(read));
+                   return Visit::go_on;
                  }));
   return is_whole ? Status() : wrong_counts();
 }
@@ -113,36 +155,121 @@ Status Fences::scan_members(ByteView begin, std::optional<ByteView> end, bool re
                     [&](ByteView place, ByteView) { return visit(place); });
 }
 
-// --- reading ---
+// --- the book ---
 
-Result<Fences::Fence> Fences::group_of(ByteView fence_place) {
-  TRY_ASSIGN(Found group, at(Level::fences, fence_place));
-  if (!group) {
-    TRY_ASSIGN(group, first(Level::fences));
-  }
-  if (!group) return wrong_counts();
-  return std::move(*group);
+Status Fences::read_groups() {
+  if (!book_->groups.empty()) return {};
+  std::vector<Group> groups;
+  size_t marked = 0;
+  TRY(scan(Level::fences, {}, std::nullopt, [&](ByteView, Fence read) {
+    marked += read.stored == Stored::mark;
+    groups.push_back({std::move(read)});
+  }));
+  if (groups.empty()) return wrong_counts();
+  book_->groups = std::move(groups);
+  book_->marked_groups = marked;
+  book_->is_noted = marked != 0;
+  return {};
 }
 
-Result<uint64_t> Fences::before(ByteView place) {
-  TRY_ASSIGN(const Found fence, at(Level::members, place));
-  if (!fence) return 0;
-  TRY_ASSIGN(const Found group, at(Level::fences, fence->place));
+Status Fences::read_fences(size_t index) {
+  Group& group = book_->groups[index];
+  if (group.is_read) return {};
+  std::optional<ByteView> end;
+  if (index + 1 < book_->groups.size()) end = book_->groups[index + 1].place;
+  std::vector<Fence> fences;
+  TRY(scan(Level::members, index == 0 ? ByteView() : ByteView(group.place), end,
+           [&](ByteView, Fence read) { fences.push_back(std::move(read)); }));
+  group.fences = std::move(fences);
+  group.is_read = true;
+  return {};
+}
+
+Status Fences::count_members(Position at) {
+  TRY_ASSIGN(const Found behind, next(at));
+  std::optional<ByteView> end;
+  if (behind) end = fence(*behind).place;
   uint64_t members = 0;
-  const auto add = [&](ByteView, uint64_t counted) {
-    members += counted;
+  TRY(scan_members(fence(at).place, end, false, [&](ByteView) {
+    members++;
     return Visit::go_on;
-  };
-  const ByteView group_place = group ? ByteView(group->place) : ByteView();
-  // The fences of the first group may begin before it does.
-  bool is_first = true;
-  if (group)
-    TRY(scan(Level::fences, {}, group_place, [&](ByteView, uint64_t counted) {
-      is_first = false;
-      return add({}, counted);
-    }));
-  TRY(scan(Level::members, is_first ? ByteView() : group_place, fence->place, add));
-  TRY(scan_members(fence->place, place, false, [&](ByteView) {
+  }));
+  fence(at).members = members;
+  fence(at).is_known = true;
+  return {};
+}
+
+Status Fences::know(size_t index) {
+  if (book_->groups[index].is_known) return {};
+  TRY(read_fences(index));
+  uint64_t members = 0;
+  for (size_t i = 0; i < book_->groups[index].fences.size(); i++) {
+    if (!fence({index, i}).is_known) TRY(count_members({index, i}));
+    members += fence({index, i}).members;
+  }
+  book_->groups[index].members = members;
+  book_->groups[index].is_known = true;
+  return {};
+}
+
+Result<Fences::Found> Fences::find(ByteView place) {
+  TRY(read_groups());
+  const size_t groups = not_behind(book_->groups, place);
+  for (size_t g = std::max<size_t>(groups, 1); g-- > 0;) {
+    TRY(read_fences(g));
+    const size_t fences = not_behind(book_->groups[g].fences, place);
+    if (fences > 0) return Position{g, fences - 1};
+  }
+  return std::nullopt;
+}
+
+Result<Fences::Found> Fences::next(Position at) {
+  if (at.fence + 1 < book_->groups[at.group].fences.size()) return Position{at.group, at.fence + 1};
+  for (size_t g = at.group + 1; g < book_->groups.size(); g++) {
+    TRY(read_fences(g));
+    if (!book_->groups[g].fences.empty()) return Position{g, 0};
+  }
+  return std::nullopt;
+}
+
+Result<Fences::Found> Fences::previous(Position at) {
+  if (at.fence > 0) return Position{at.group, at.fence - 1};
+  for (size_t g = at.group; g-- > 0;) {
+    TRY(read_fences(g));
+    const size_t fences = book_->groups[g].fences.size();
+    if (fences > 0) return Position{g, fences - 1};
+  }
+  return std::nullopt;
+}
+
+Result<Fences::Position> Fences::first() {
+  TRY(read_groups());
+  for (size_t g = 0; g < book_->groups.size(); g++) {
+    TRY(read_fences(g));
+    if (!book_->groups[g].fences.empty()) return Position{g, 0};
+  }
+  return wrong_counts();
+}
+
+Result<Fences::Position> Fences::last() {
+  TRY(read_groups());
+  TRY_ASSIGN(const Found found, previous({book_->groups.size(), 0}));
+  if (!found) return wrong_counts();
+  return *found;
+}
+
+// --- reading ---
+
+Result<uint64_t> Fences::before(ByteView place) {
+  TRY_ASSIGN(const Found found, find(place));
+  if (!found) return 0;
+  uint64_t members = 0;
+  for (size_t g = 0; g <= found->group; g++) {
+    TRY(know(g));
+    if (g < found->group) members += book_->groups[g].members;
+  }
+  for (size_t i = 0; i < found->fence; i++) members += fence({found->group, i}).members;
+  TRY(scan_members(fence(*found).place, place, false, [&](ByteView) {
     members++;
     return Visit::go_on;
   }));
@@ -150,36 +277,31 @@ Result<uint64_t> Fences::before(ByteView place) {
 }
 
 Result<Bytes> Fences::nth(uint64_t index) {
+  TRY(read_groups());
   uint64_t left = index;
-  // Passes fences until one has the member that is wanted.
-  Found found;
-  bool is_first = true;
-  const auto pass = [&](ByteView place, uint64_t members) {
-    if (left < members) {
-      found = {Bytes(place), members};
-      return Visit::stop;
-    }
-    left -= members;
-    is_first = false;
-    return Visit::go_on;
-  };
-  TRY(scan(Level::fences, {}, std::nullopt, pass));
-  if (!found) return wrong_counts();
-  const Bytes group_place = is_first ? Bytes() : std::move(found->place);
-  found.reset();
-  TRY(scan(Level::members, group_place, std::nullopt, pass));
-  if (!found) return wrong_counts();
+  Position at{0, 0};
+  for (;; at.group++) {
+    if (at.group == book_->groups.size()) return wrong_counts();
+    TRY(know(at.group));
+    if (left < book_->groups[at.group].members) break;
+    left -= book_->groups[at.group].members;
+  }
+  TRY(read_fences(at.group));
+  for (; at.fence < book_->groups[at.group].fences.size(); at.fence++) {
+    if (left < fence(at).members) break;
+    left -= fence(at).members;
+  }
+  if (at.fence == book_->groups[at.group].fences.size()) return wrong_counts();
   // From the nearer end, if it is known where that is.
   Found behind;
-  const bool is_nearer_back = left >= found->members / 2;
-  if (is_nearer_back) {
-    TRY_ASSIGN(behind, next(Level::members, found->place));
+  if (left >= fence(at).members / 2) {
+    TRY_ASSIGN(behind, next(at));
   }
-  uint64_t steps = behind ? found->members - 1 - left : left;
+  uint64_t steps = behind ? fence(at).members - 1 - left : left;
   std::optional<Bytes> member;
   std::optional<ByteView> end;
-  if (behind) end = behind->place;
-  TRY(scan_members(found->place, end, behind.has_value(), [&](ByteView place) {
+  if (behind) end = fence(*behind).place;
+  TRY(scan_members(fence(at).place, end, behind.has_value(), [&](ByteView place) {
     if (steps-- > 0) return Visit::go_on;
     member = place;
     return Visit::stop;
@@ -189,44 +311,55 @@ Result<Bytes> Fences::nth(uint64_t index) {
 }
 
 Result<Bytes> Fences::begin() {
-  TRY_ASSIGN(Found fence, first(Level::members));
-  if (!fence) return wrong_counts();
-  return std::move(fence->place);
+  TRY_ASSIGN(const Position at, first());
+  return fence(at).place;
 }
 
 Result<std::optional<Bytes>> Fences::end() {
-  TRY_ASSIGN(Found fence, one_of(Level::members, {}, std::nullopt, true));
-  if (!fence) return wrong_counts();
+  TRY_ASSIGN(const Position at, last());
   std::optional<Bytes> end;
-  if (fence->members == 0) end = std::move(fence->place);
+  if (fence(at).is_known && fence(at).members == 0) end = fence(at).place;
   return end;
 }
 
 // --- writing ---
 
-Result<Fences::Fence> Fences::fence_for(ByteView place) {
-  TRY_ASSIGN(Found fence, at(Level::members, place));
-  if (fence) return std::move(*fence);
+Result<Fences::Position> Fences::place_for(ByteView place) {
+  TRY_ASSIGN(const Found found, find(place));
+  if (found) return *found;
   // Before all others: the first one moves there, or if it is rather full makes room for one more.
-  TRY_ASSIGN(Found first_one, first(Level::members));
-  if (!first_one) return wrong_counts();
-  Fence moved{Bytes(place.substr(0, first_place_bytes_max)), 0};
-  if (first_one->members < fence_members_cut) {
-    moved.members = first_one->members;
-    remove(Level::members, *first_one);
+  TRY_ASSIGN(const Position at, first());
+  const Bytes begin(place.substr(0, first_place_bytes_max));
+  Group& group = book_->groups[at.group];
+  if (fence(at).is_known && fence(at).members < fence_members_cut) {
+    remove_record(Level::members, fence(at));
+    fence(at).place = begin;
+    return at;
   }
-  put(Level::members, moved.place, moved.members, std::nullopt);
-  return moved;
+  group.fences.insert(group.fences.begin(), Fence{.place = begin});
+  changed(at);
+  if (group.fences.size() > fence_group_max) cut_group(at.group);
+  return Position{at.group, 0};
 }
 
-// Of fences that are empty now. The last one says where the members end, so one stays.
+void Fences::remove(Position at) {
+  Group& group = book_->groups[at.group];
+  remove_record(Level::members, fence(at));
+  changed(Level::fences, group);
+  group.fences.erase(place_in(group.fences, at.fence));
+  if (!group.fences.empty()) return;
+  remove_record(Level::fences, group);
+  book_->groups.erase(place_in(book_->groups, at.group));
+}
+
+// Of a fence that may be empty now. The last one says where the members end, so one stays.
 Status Fences::forget_empty(const Bytes& place) {
-  TRY_ASSIGN(const Found behind, next(Level::members, place));
+  TRY_ASSIGN(const Found found, find(place));
+  if (!found || fence(*found).place != place || fence(*found).members != 0) return {};
+  TRY_ASSIGN(const Found behind, next(*found));
   if (!behind) return {};
-  if (behind->members == 0)
-    remove(Level::members, *behind);
-  else
-    remove(Level::members, {place, 0});
+  const bool is_last_empty = fence(*behind).is_known && fence(*behind).members == 0;
+  remove(is_last_empty ? *behind : *found);
   return {};
 }
 
@@ -250,156 +383,217 @@ void sum_up(std::vector<Fences::Change>& changes) {
   std::erase_if(changes, [](const Fences::Change& change) { return change.second == 0; });
 }
 
-bool is_possible(uint64_t members, int64_t difference) {
-  return difference >= 0 || members >= static_cast<uint64_t>(-difference);
-}
-
 }  // namespace
 
-Status Fences::count_groups(const std::vector<Change>& changes) {
-  Found group;
-  int64_t difference = 0;
-  const auto write = [&]() -> Status {
-    if (!group || difference == 0) return {};
-    if (!is_possible(group->members, difference)) return wrong_counts();
-    const uint64_t members = group->members + static_cast<uint64_t>(difference);
-    put(Level::fences, group->place, members, group->members);
-    if (members != 0) return {};
-    // Its fences, which are empty, go to the one before it, or the one behind the first.
-    size_t groups = 0;
-    TRY(scan(Level::fences, {}, std::nullopt,
-             [&](ByteView, uint64_t) { return ++groups == 2 ? Visit::stop : Visit::go_on; }));
-    if (groups == 2) remove(Level::fences, {group->place, 0});
-    return {};
-  };
-  for (const auto& [place, by] : changes) {
-    TRY_ASSIGN(Fence of, group_of(place));
-    if (!group || group->place != of.place) {
-      TRY(write());
-      group = std::move(of);
-      difference = 0;
-    }
-    difference += by;
-  }
-  return write();
-}
-
+// What is not known is counted when somebody asks, with these changes in it.
 Status Fences::count(std::vector<Change> changes) {
+  TRY(read_groups());
+  own();
   sum_up(changes);
-  std::vector<Change> counted;  // by fence
   std::vector<Bytes> empty;
-  std::vector<Fence> full;
-  Found fence;
-  const auto write = [&]() -> Status {
-    if (!fence || counted.back().second == 0) return {};
-    const int64_t difference = counted.back().second;
-    if (!is_possible(fence->members, difference)) return wrong_counts();
-    const uint64_t members = fence->members + static_cast<uint64_t>(difference);
-    put(Level::members, fence->place, members, fence->members);
-    if (members == 0) empty.push_back(fence->place);
-    // What was too large before is cut by the collector.
-    if (members > fence_members_max && fence->members <= fence_members_max)
-      full.push_back({fence->place, members});
-    return {};
-  };
+  std::vector<Bytes> full;
   for (const auto& [place, difference] : changes) {
-    TRY_ASSIGN(Fence of, fence_for(place));
-    if (!fence || fence->place != of.place) {
-      TRY(write());
-      fence = std::move(of);
-      counted.emplace_back(fence->place, 0);
+    TRY_ASSIGN(const Position at, place_for(place));
+    Group& group = book_->groups[at.group];
+    if (group.is_known) {
+      if (!is_possible(group.members, difference)) return wrong_counts();
+      group.members += static_cast<uint64_t>(difference);
     }
-    counted.back().second += difference;
+    Fence& counted = fence(at);
+    const uint64_t before = counted.members;
+    if (counted.is_known) {
+      if (!is_possible(before, difference)) return wrong_counts();
+      counted.members += static_cast<uint64_t>(difference);
+      if (counted.members == 0) empty.push_back(counted.place);
+      // What was too large before is cut by the collector.
+      if (before <= fence_members_max && counted.members > fence_members_max)
+        full.push_back(counted.place);
+    }
+    changed(at);
   }
-  TRY(write());
-  TRY(count_groups(counted));
   for (size_t i = empty.size(); i-- > 0;) TRY(forget_empty(empty[i]));
-  for (const Fence& one : full) TRY(cut(one, SIZE_MAX));
+  for (const Bytes& place : full) {
+    TRY_ASSIGN(const Found found, find(place));
+    const bool is_full = found && fence(*found).is_known;
+    if (is_full && fence(*found).members > fence_members_max) TRY(cut(*found, SIZE_MAX));
+  }
+  write_numbers();
   return {};
 }
 
-Result<bool> Fences::cut(const Fence& fence, size_t pieces_max) {
-  std::vector<Fence> pieces{{fence.place, 0}};
+Result<bool> Fences::cut(Position at, size_t pieces_max) {
+  const uint64_t members = fence(at).members;
+  std::vector<Fence> pieces{{.place = fence(at).place}};
   uint64_t walked = 0;
   Bytes last;
   bool stopped = false;
-  TRY(scan_members(fence.place, std::nullopt, false, [&](ByteView place) {
-    if (pieces.back().members >= fence_members_cut && fence.members - walked >= fence_members_cut) {
+  TRY(scan_members(fence(at).place, std::nullopt, false, [&](ByteView place) {
+    if (pieces.back().members >= fence_members_cut && members - walked >= fence_members_cut) {
       Bytes begin = place_between(last, place);
       if (begin.size() <= fence_place_bytes_max) {
-        pieces.push_back({std::move(begin), 0});
+        pieces.push_back({.place = std::move(begin)});
         stopped = pieces.size() > pieces_max;
         if (stopped) return Visit::stop;
       }
     }
     last = place;
     pieces.back().members++;
-    stopped = ++walked == fence.members;
+    stopped = ++walked == members;
     return stopped ? Visit::stop : Visit::go_on;
   }));
   if (!stopped) return wrong_counts();
-  pieces.back().members += fence.members - walked;
+  pieces.back().members += members - walked;
   if (pieces.size() == 1) return false;
-  put(Level::members, fence.place, pieces[0].members, fence.members);
-  for (size_t i = 1; i < pieces.size(); i++)
-    put(Level::members, pieces[i].place, pieces[i].members, std::nullopt);
-  TRY_ASSIGN(const Fence group, group_of(fence.place));
-  TRY(cut_group(group));
+  Group& group = book_->groups[at.group];
+  fence(at).members = pieces[0].members;
+  group.fences.insert(place_in(group.fences, at.fence + 1),
+                      std::make_move_iterator(pieces.begin() + 1),
+                      std::make_move_iterator(pieces.end()));
+  for (size_t i = 0; i < pieces.size(); i++) changed({at.group, at.fence + i});
+  if (group.fences.size() > fence_group_max) cut_group(at.group);
   return true;
 }
 
-Status Fences::cut_group(const Fence& group) {
-  TRY_ASSIGN(const Found before, one_of(Level::fences, {}, group.place, true));
-  TRY_ASSIGN(const Found behind, next(Level::fences, group.place));
-  std::optional<ByteView> end;
-  if (behind) end = behind->place;
-  const ByteView begin = before ? ByteView(group.place) : ByteView();
-  size_t fences = 0;
-  std::vector<Fence> pieces;
-  TRY(scan(Level::members, begin, end, [&](ByteView place, uint64_t members) {
-    if (fences++ % fence_group_cut == 0) pieces.push_back({Bytes(place), 0});
-    pieces.back().members += members;
-    return Visit::go_on;
-  }));
-  if (fences <= fence_group_max) return {};
-  put(Level::fences, group.place, pieces[0].members, group.members);
-  for (size_t i = 1; i < pieces.size(); i++)
-    put(Level::fences, pieces[i].place, pieces[i].members, std::nullopt);
-  return {};
+void Fences::cut_group(size_t index) {
+  Group whole = std::move(book_->groups[index]);
+  // The first one may have fences before its place: they are not to be another one's.
+  if (whole.place > whole.fences[0].place) {
+    remove_record(Level::fences, whole);
+    whole.place = whole.fences[0].place;
+  }
+  std::vector<Group> pieces;
+  for (Fence& one : whole.fences) {
+    if (pieces.empty() || pieces.back().fences.size() == fence_group_cut) {
+      Group piece;
+      static_cast<Fence&>(piece) = {.place = one.place};
+      piece.is_read = true;
+      pieces.push_back(std::move(piece));
+    }
+    Group& piece = pieces.back();
+    piece.is_known = piece.is_known && one.is_known;
+    piece.members += one.members;
+    piece.fences.push_back(std::move(one));
+  }
+  pieces[0].place = std::move(whole.place);
+  pieces[0].stored = whole.stored;
+  pieces[0].stored_members = whole.stored_members;
+  book_->groups[index] = std::move(pieces[0]);
+  book_->groups.insert(place_in(book_->groups, index + 1),
+                       std::make_move_iterator(pieces.begin() + 1),
+                       std::make_move_iterator(pieces.end()));
+  for (size_t i = 0; i < pieces.size(); i++) changed(Level::fences, book_->groups[index + i]);
 }
 
 Status Fences::make(uint64_t members, bool whole) {
-  Fence all{{}, members};
+  own();
+  Group group;
+  group.members = members;
+  group.is_read = true;
   TRY(scan_members({}, std::nullopt, false, [&](ByteView place) {
-    all.place = place.substr(0, first_place_bytes_max);
+    group.place = place.substr(0, first_place_bytes_max);
     return Visit::stop;
   }));
-  put(Level::members, all.place, members, std::nullopt);
-  put(Level::fences, all.place, members, std::nullopt);
-  if (whole) TRY(cut(all, SIZE_MAX));
+  group.fences.push_back({.place = group.place, .members = members});
+  book_->groups.clear();
+  book_->groups.push_back(std::move(group));
+  if (!whole) {
+    book_->is_noted = true;
+    keys_.leave_fences(key_, 0);
+  }
+  changed(Position{0, 0});
+  if (whole) TRY(cut({0, 0}, SIZE_MAX));
+  write_numbers();
   return {};
 }
 
-Result<bool> Fences::cut_some() {
-  // What is left is the last one, but for one that is empty.
-  TRY_ASSIGN(Found fence, one_of(Level::members, {}, std::nullopt, true));
-  if (fence && fence->members == 0) {
-    const Bytes end = std::move(fence->place);
-    TRY_ASSIGN(fence, one_of(Level::members, {}, end, true));
+Result<Fences::Left> Fences::tend() {
+  TRY(read_groups());
+  own();
+  // What is left to be cut is the last one, but for one that is empty.
+  TRY_ASSIGN(Found at, last());
+  TRY(know(at->group));
+  if (fence(*at).members == 0) {
+    TRY_ASSIGN(at, previous(*at));
+    if (at) TRY(know(at->group));
   }
-  if (!fence || fence->members <= fence_members_max) return false;
-  return cut(*fence, pieces_max);
+  bool is_cut = false;
+  if (at && fence(*at).members > fence_members_max) {
+    TRY_ASSIGN(is_cut, cut(*at, tended_pieces_max));
+  }
+  if (!is_cut) {
+    TRY_ASSIGN(is_cut, clean());
+  }
+  write_numbers();
+  if (is_cut) return Left::something;
+  if (book_->marked_groups != 0) return Left::marks;
+  book_->is_noted = false;
+  return Left::nothing;
+}
+
+Result<bool> Fences::clean() {
+  size_t written = 0;
+  std::vector<Bytes> full;  // of which nobody knew
+  size_t g = not_behind(book_->groups, book_->cleaned_to);
+  for (g = book_->cleaned_to.empty() ? 0 : g - 1; g < book_->groups.size(); g++) {
+    if (book_->groups[g].stored != Stored::mark) continue;
+    if (written >= cleaned_max) break;
+    TRY(know(g));
+    TRY(read_fences(g));
+    for (Fence& one : book_->groups[g].fences) {
+      if (one.members > fence_members_max) full.push_back(one.place);
+      if (one.stored != Stored::mark) continue;
+      put(Level::members, one, Stored::number);
+      written++;
+    }
+    put(Level::fences, book_->groups[g], Stored::number);
+  }
+  bool is_more = g < book_->groups.size();
+  book_->cleaned_to = is_more ? book_->groups[g].place : Bytes();
+  for (const Bytes& place : full) {
+    TRY_ASSIGN(const Found found, find(place));
+    if (!found || fence(*found).members <= fence_members_max) continue;
+    TRY_ASSIGN(const bool is_cut, cut(*found, tended_pieces_max));
+    is_more = is_more || is_cut;
+  }
+  return is_more;
 }
 
 Status Fences::remove_all() {
-  std::vector<std::pair<Level, Fence>> all;
-  for (const Level level : {Level::members, Level::fences})
-    TRY(scan(level, {}, std::nullopt, [&](ByteView place, uint64_t members) {
-      all.push_back({level, {Bytes(place), members}});
-      return Visit::go_on;
-    }));
-  for (const auto& [level, fence] : all) remove(level, fence);
+  TRY(read_groups());
+  own();
+  for (size_t g = 0; g < book_->groups.size(); g++) {
+    TRY(read_fences(g));
+    for (Fence& one : book_->groups[g].fences) remove_record(Level::members, one);
+    remove_record(Level::fences, book_->groups[g]);
+  }
+  book_->groups.clear();
+  book_->cleaned_to.clear();
   return {};
+}
+
+Result<bool> Fences::copy_to(const Key& other) {
+  TRY(read_groups());
+  const Bytes prefix = keys_.fences_prefix(other);
+  size_t bytes = 0;
+  bool is_too_large = false;
+  const auto put_copy = [&](Level level, const Fence& fence) {
+    Bytes key = prefix;
+    key += static_cast<char>(level);
+    key += fence.place;
+    bytes += key.size() + fence_value_bytes;
+    keys_.put(other, key, encode_fence(Stored::number, fence.members), Value());
+  };
+  for (size_t g = 0; g < book_->groups.size(); g++) {
+    TRY(know(g));
+    TRY(read_fences(g));
+    for (const Fence& one : book_->groups[g].fences) {
+      put_copy(Level::members, one);
+      is_too_large = is_too_large || one.members > fence_members_max;
+    }
+    put_copy(Level::fences, book_->groups[g]);
+    TRY(keys_.check_written(bytes));
+  }
+  return is_too_large;
 }
 
 }  // namespace trellis

@@ -2,6 +2,7 @@
 
 #include "codec/address.h"
 #include "codec/redis_keys.h"
+#include "redis/fences.h"
 #include "redis/field_expiry.h"
 #include "redis/key.h"
 
@@ -194,25 +195,35 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
   return false;
 }
 
-// A bit of what was left of the fences of a collection; true if the note is gone.
-Result<bool> RedisGarbageOwner::cut_fences(Tenant& tenant, const Garbage& note,
-                                           const RedisGarbage& life) {
+// A bit of what was left to do about the fences of a collection; true if the note is gone.
+Result<bool> RedisGarbageOwner::tend_fences(Tenant& tenant, const Garbage& note,
+                                            const RedisGarbage& life) {
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Scope scope = Scope::in(tenant.id());
   scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
+  const Bytes slots_key = encode(RedisDatabasesKey{tenant.id()});
+  scope.shared(slots_key);
   bool is_gone = false;
   TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
     is_gone = true;
     Value noted;
     TRY(view.get(note_key, noted));
     if (!noted.found()) return {};
-    Keys keys(view, tenant.id(), server_.versions(), nobody_, {}, tenant.map().clock.unix_ms());
+    Keys keys(view, tenant.id(), server_.versions(), nobody_, server_.fence_books(), {},
+              tenant.map().clock.unix_ms());
     TRY_ASSIGN(const Key* const key, keys.open_in(life.slot, life.name));
-    if (key->exists() && key->version() == life.version) {
-      TRY_ASSIGN(const bool cut, keys.cut_fences(*key));
-      is_gone = !cut;
+    // What was flushed goes record by record, which its book does not know.
+    Value stored_slots;
+    TRY(view.get(slots_key, stored_slots));
+    TRY_ASSIGN(const DatabaseSlots slots, decode_slots(stored_slots));
+    const bool is_flushed = !slots.database_of(life.slot);
+    auto next = Keys::FencesNote::goes;
+    if (!is_flushed && key->exists() && key->version() == life.version) {
+      TRY_ASSIGN(next, keys.tend_fences(*key));
     }
+    is_gone = next != Keys::FencesNote::stays;
     if (is_gone) view.forget_garbage(note.due_ms, note.target);
+    if (next == Keys::FencesNote::is_for_later) keys.leave_fences(*key, Fences::marked_ms);
     return {};
   }));
   return is_gone;
@@ -232,7 +243,8 @@ Result<bool> RedisGarbageOwner::expire_fields(Tenant& tenant, const Garbage& not
     Value noted;
     TRY(view.get(note_key, noted));
     if (!noted.found()) return {};
-    Keys keys(view, tenant.id(), server_.versions(), nobody_, {}, tenant.map().clock.unix_ms());
+    Keys keys(view, tenant.id(), server_.versions(), nobody_, server_.fence_books(), {},
+              tenant.map().clock.unix_ms());
     TRY_ASSIGN(Key* const key, keys.open_in(life.slot, life.name));
     if (!key->has_field_note(life.version, note.due_ms)) {
       view.forget_garbage(note.due_ms, note.target);  // of no life: cannot be
@@ -324,7 +336,8 @@ Status RedisGarbageOwner::expire(Tenant& tenant, std::span<const Garbage> notes)
   size_t expired = 0;
   TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
     expired = 0;
-    Keys keys(view, tenant.id(), server_.versions(), nobody_, {}, tenant.map().clock.unix_ms());
+    Keys keys(view, tenant.id(), server_.versions(), nobody_, server_.fence_books(), {},
+              tenant.map().clock.unix_ms());
     for (const Due& due : all) {
       Value noted;
       TRY(view.get(due.note_key, noted));
@@ -374,7 +387,7 @@ Result<size_t> RedisGarbageOwner::collect(Tenant& tenant, std::span<const Garbag
         TRY_ASSIGN(is_gone, expire_fields(tenant, notes[i], all[i]));
       }
     } else if (all[i].kind == Kind::fences) {
-      TRY_ASSIGN(is_gone, cut_fences(tenant, notes[i], all[i]));
+      TRY_ASSIGN(is_gone, tend_fences(tenant, notes[i], all[i]));
     } else {
       TRY_ASSIGN(is_gone, remove_life(tenant, notes[i], all[i]));
     }

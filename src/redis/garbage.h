@@ -25,7 +25,7 @@ class RedisGarbageOwner final : public GarbageOwner {
  private:
   Status expire(Tenant& tenant, std::span<const Garbage> notes);
   Result<bool> remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot);
-  Result<bool> cut_fences(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
+  Result<bool> tend_fences(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
   Result<bool> expire_fields(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
   Result<bool> remove_life(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
 

@@ -11,6 +11,7 @@
 #include "codec/counter_value.h"
 #include "codec/redis_keys.h"
 #include "codec/system_keys.h"
+#include "redis/fence_book.h"
 #include "redis/fences.h"
 #include "redis/field_expiry.h"
 
@@ -429,29 +430,56 @@ Result<Bytes> Keys::nth_place(const Key& key, uint64_t index) {
   return std::move(*found);
 }
 
-Result<bool> Keys::cut_fences(const Key& key) {
-  if (!key.exists() || !key.now_.has_fences) return false;
-  return Fences(*this, key).cut_some();
+Result<Keys::FencesNote> Keys::tend_fences(const Key& key) {
+  if (!key.now_.has_fences) {
+    // The next one to mark a fence leaves a note again.
+    book_of(key, fences_prefix(key))->is_noted = false;
+    return FencesNote::goes;
+  }
+  TRY_ASSIGN(const Fences::Left left, Fences(*this, key).tend());
+  if (left == Fences::Left::something) return FencesNote::stays;
+  return left == Fences::Left::marks ? FencesNote::is_for_later : FencesNote::goes;
+}
+
+void Keys::leave_fences(const Key& key, uint64_t in_ms) {
+  view_.leave_garbage(now_ms_ + in_ms, fences_target(key.slot_, key.name_, key.now_.version), 0,
+                      CountedView::When::at_once);
+}
+
+std::shared_ptr<FenceBook> Keys::book_of(const Key& key, ByteView collection) {
+  if (key.book_ == nullptr || key.book_version_ != key.now_.version) {
+    key.book_ =
+        books_ == nullptr ? std::make_shared<FenceBook>() : books_->get(collection, key.now_.size);
+    key.book_version_ = key.now_.version;
+  }
+  return key.book_;
+}
+
+void Keys::own_book(const Key& key, ByteView collection) {
+  if (!key.book_->is_kept || std::exchange(key.book_->is_owned, true)) return;
+  books_->take(collection);
+  view_.once_committed([books = books_, collection = Bytes(collection), book = key.book_,
+                        members = key.now_.size]() mutable {
+    book->is_owned = false;
+    const bool is_of_use = !book->groups.empty() || book->is_noted;
+    if (is_of_use) books->put(collection, std::move(book), members);
+  });
 }
 
 // Once for all that a transaction did to the collection.
 Status Keys::write_fences(Key& key) {
   constexpr uint64_t made_at_once_max = 4'096;
   if (!key.exists_ || !may_have_fences(key.now_.type)) return {};
-  Fences fences(*this, key);
   if (key.now_.has_fences) {
     if (key.now_.size > Fences::size_gone) return count_noted(key);
     key.uncounted_.clear();
     key.now_.has_fences = false;
-    return fences.remove_all();
+    return Fences(*this, key).remove_all();
   }
   if (key.now_.size < Fences::size_made) return {};
   const bool is_made_at_once = key.is_new_life_ || key.was_.size <= made_at_once_max;
   key.now_.has_fences = true;
-  if (!is_made_at_once)
-    view_.leave_garbage(now_ms_, fences_target(key.slot_, key.name_, key.now_.version), 0,
-                        CountedView::When::at_once);
-  return fences.make(key.now_.size, is_made_at_once);
+  return Fences(*this, key).make(key.now_.size, is_made_at_once);
 }
 
 // --- new lives ---
@@ -544,9 +572,10 @@ Status Keys::live_on(const Key& from, const SubRange& kept, Key& to) {
   RedisMetadata was = from.now_;
   const Bytes subs = sub_key(from, {});
   const Bytes scores = scores_prefix(from);
-  const Bytes fences = fences_prefix(from);
   const Bytes fields = fields_prefix(from);
   std::set<Bytes, std::less<>> over = from.over_;
+  std::optional<Fences> fences;  // of the old life, also if it is the same key
+  if (was.has_fences) fences.emplace(*this, from);
   to.create(was.type, new_version());
   was.version = to.now_.version;
   was.payload = {};
@@ -563,7 +592,10 @@ Status Keys::live_on(const Key& from, const SubRange& kept, Key& to) {
     TRY(copy_records(scores, scores, prefix_end(scores), to, scores_prefix(to)));
   if (was.next_field_ms != 0)
     TRY(copy_records(fields, fields, prefix_end(fields), to, fields_prefix(to)));
-  if (was.has_fences) TRY(copy_records(fences, fences, prefix_end(fences), to, fences_prefix(to)));
+  if (fences) {
+    TRY_ASSIGN(const bool is_to_be_cut, fences->copy_to(to));
+    if (is_to_be_cut) leave_fences(to, 0);
+  }
   return {};
 }
 
@@ -607,6 +639,9 @@ Status Keys::write(Key& key) {
   for (const Key::Life& life : key.ended_)
     view_.leave_garbage(now_ms_, life_target(key.slot_, key.name_, life.version),
                         life.size * record_bytes_guess);
+  if (books_ != nullptr)
+    for (const Key::Life& life : key.ended_)
+      books_->take(redis_life_prefix(keyspace_, 'c', key.slot_, key.name_, life.version));
   if (was_there != key.exists_) view_.count_keys(key.exists_ ? 1 : -1, key.slot_);
   if (!key.exists_) {
     if (was_there) view_.remove(key.stored_key_, key.stored_);

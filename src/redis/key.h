@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <memory_resource>
 #include <set>
 #include <unordered_map>
@@ -34,6 +35,8 @@ bool is_visible(const RedisMetadata& metadata, uint64_t now_ms);
 
 class FieldExpiry;
 class Fences;
+class FenceBooks;
+struct FenceBook;
 // What is a string to clients: a bitmap is one too (redis/bitmap.h).
 constexpr bool is_text(RedisType type) {
   return type == RedisType::string || type == RedisType::bitmap;
@@ -114,6 +117,8 @@ class Key {
   mutable Bytes scores_end_;
   // Of members that came and went since its fences were written: where, and how many.
   mutable std::vector<std::pair<Bytes, int64_t>> uncounted_;
+  mutable std::shared_ptr<FenceBook> book_;  // of its fences; null: nobody has asked yet
+  mutable uint64_t book_version_ = 0;
   // Fields whose time has come, and that are stored as yet.
   std::set<Bytes, std::less<>> over_;
 };
@@ -121,15 +126,16 @@ class Key {
 class Keys {
  public:
   // `slots` is what the transaction's scope was made of. Who watches a key that changes is told.
-  // With `staging` new lives may be larger than a commit. `own_watch`: of EXEC, which must not
-  // break what it watches itself, for it may have to start over.
+  // `books` may be null. With `staging` new lives may be larger than a commit. `own_watch`: of
+  // EXEC, which must not break what it watches itself, for it may have to start over.
   Keys(CountedView& view, KeyspaceId keyspace, Versions& versions, WatchTable& watches,
-       const DatabaseSlots& slots, uint64_t now_ms, Staging* staging = nullptr,
+       FenceBooks* books, const DatabaseSlots& slots, uint64_t now_ms, Staging* staging = nullptr,
        WatchFlag own_watch = nullptr)
       : view_(view),
         keyspace_(keyspace),
         versions_(versions),
         watches_(watches),
+        books_(books),
         slots_(slots),
         now_ms_(now_ms),
         staging_(staging),
@@ -203,8 +209,11 @@ class Keys {
   Result<uint64_t> count_before(const Key& key, ByteView place);
   // The place of the member with so many before it. REQUIRES: there is one.
   Result<Bytes> nth_place(const Key& key, uint64_t index);
-  // Cuts some of the fences that were left to the collector; false: there is nothing to do.
-  Result<bool> cut_fences(const Key& key);
+  // Does some of what was left to the collector; what to do with its note is said.
+  enum class FencesNote : uint8_t { stays, is_for_later, goes };
+  Result<FencesNote> tend_fences(const Key& key);
+  // A note for it, due in such a time.
+  void leave_fences(const Key& key, uint64_t in_ms);
   // What records of any life begin with, here and in the view: for scans of several at a time.
   Bytes subs_prefix(const Key& key) const { return sub_key(key, {}); }
   // Of who writes more and more: whether that is still one commit, or is staged.
@@ -287,6 +296,9 @@ class Keys {
   Status count_noted(const Key& key);
   void write_notes(const Key& key);
   Status write_fences(Key& key);
+  std::shared_ptr<FenceBook> book_of(const Key& key, ByteView collection);
+  // Its book is about to change.
+  void own_book(const Key& key, ByteView collection);
 
   Status write_changed();
   void forget_opened();
@@ -301,6 +313,7 @@ class Keys {
   const KeyspaceId keyspace_;
   Versions& versions_;
   WatchTable& watches_;
+  FenceBooks* const books_;  // may be null
   DatabaseSlots slots_;
   bool has_new_slots_ = false;
   bool may_write_ = true;

@@ -9,6 +9,7 @@
 
 #include "redis/clients.h"
 #include "redis/config.h"
+#include "redis/fence_book.h"
 #include "redis/name_pieces.h"
 #include "redis/session.h"
 #include "redis/usage.h"
@@ -78,6 +79,8 @@ class RedisServer {
   RedisConfig& config() { return config_; }
   Clients& clients() { return clients_; }
   NamePiecesTable& name_pieces() { return name_pieces_; }
+  // Null where others may write to the same map.
+  FenceBooks* fence_books() { return map().latched() ? &fence_books_ : nullptr; }
   std::shared_ptr<Usage> usage(KeyspaceId keyspace) { return of_keyspace(keyspace).usage; }
   // Whether keys go by themselves when their time has come; for clients they are gone anyway.
   bool expires_actively() const { return expires_actively_; }
@@ -100,6 +103,7 @@ class RedisServer {
   RedisConfig config_;
   Clients clients_;
   NamePiecesTable name_pieces_;
+  FenceBooks fence_books_{map().clock};
   std::mutex keyspaces_mutex_;
   std::unordered_map<KeyspaceId, OfKeyspace> of_keyspaces_;
   const uint64_t started_ms_ = map().clock.unix_ms();
