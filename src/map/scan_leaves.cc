@@ -120,7 +120,8 @@ class ScanLeaves::Scan {
         found = leaves_.find(shard, request_.reverse ? end_ : begin_, request_.reverse);
       if (found.leaf == nullptr) {
         reads = true;
-        TRY(read_gap(found.gap_end, step < steps_max && leaves_.welcomes_new()));
+        TRY(read_gap(found.gap_end,
+                     request_.is_kept && step < steps_max && leaves_.welcomes_new()));
       } else if (request_.reverse) {
         visit_back(*found.leaf);
         end_ = std::min(end_, found.leaf->begin);

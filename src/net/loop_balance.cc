@@ -21,7 +21,7 @@ constexpr uint64_t load_age_us_max = 200'000;  // then it has had no turns since
 constexpr uint64_t idle_age_us_max = 40'000;
 // How long it is counted what is served: before a trial, at least and at most, and in it, once
 // connections have moved.
-constexpr uint64_t served_us_min = 100'000;
+constexpr uint64_t served_us_min = 150'000;
 constexpr uint64_t served_us_max = 500'000;
 constexpr uint64_t settling_us = 50'000;
 constexpr uint64_t trial_us = 200'000;
@@ -57,7 +57,9 @@ size_t LoopBalance::take(size_t loop, const LoopLoad& load) {
   } else {
     const bool needs_more = loop < used_ && used_ < loads_.size() && load.busy >= busy_all_the_time;
     const uint64_t age_us = now_us - served_.since_us;
-    if (age_us > served_us_max)
+    // What is served while they could do more says nothing.
+    const bool has_time = loop < used_ && load.busy < busy_all_the_time;
+    if (age_us > served_us_max || has_time)
       served_ = {.since_us = now_us};
     else if (needs_more && idle_cores(now_us) >= idle_cores_min && age_us >= served_us_min &&
              now_us >= next_trial_us_)

@@ -3,14 +3,14 @@
 namespace trellis {
 namespace {
 
-constexpr size_t books_bytes_max = 32 * 1024 * 1024;
+constexpr size_t books_bytes_max = 64 * 1024 * 1024;
 // One that has marks is of use to the collector, unless its collection is no more.
 constexpr uint64_t marked_idle_ms_max = 600'000;
 constexpr size_t looks_max = 16;
 
 // About: if all fences are read.
 size_t book_bytes(ByteView collection, uint64_t members) {
-  constexpr uint64_t members_of_fence = 128;
+  constexpr uint64_t members_of_fence = 64;
   constexpr size_t fence_bytes = 112;
   constexpr size_t entry_bytes = 512;
   return entry_bytes + 2 * collection.size() + members / members_of_fence * fence_bytes;

@@ -7,8 +7,8 @@
 namespace trellis {
 namespace {
 
-constexpr uint64_t fence_members_max = 256;  // of a fence
-constexpr uint64_t fence_members_cut = 128;
+constexpr uint64_t fence_members_max = 128;  // of a fence
+constexpr uint64_t fence_members_cut = 64;
 constexpr size_t fence_group_max = 128;  // fences
 constexpr size_t fence_group_cut = 64;
 // What the collector does at once: cuts, and numbers that it writes.
@@ -135,24 +135,31 @@ void Fences::own() { keys_.own_book(key_, fences_); }
 Status Fences::scan(Level level, ByteView begin, std::optional<ByteView> end,
                     FunctionRef<void(ByteView place, Fence read)> visit) {
   bool is_whole = true;
-  TRY(keys_.scan(key_of(level, {}), key_of(level, begin),
-                 end ? key_of(level, *end) : prefix_end(key_of(level, {})), false,
-                 [&](ByteView place, ByteView value) {
-                   Fence read;
-                   is_whole = decode_fence(value, read);
-                   if (!is_whole) return Visit::stop;
-                   read.place = place;
-                   visit(place, std::move(read));
-                   return Visit::go_on;
-                 }));
+  TRY(keys_.scan(
+      key_of(level, {}), key_of(level, begin),
+      end ? key_of(level, *end) : prefix_end(key_of(level, {})), false,
+      [&](ByteView place, ByteView value) {
+        Fence read;
+        is_whole = decode_fence(value, read);
+        if (!is_whole) return Visit::stop;
+        read.place = place;
+        visit(place, std::move(read));
+        return Visit::go_on;
+      },
+      false));
   return is_whole ? Status() : wrong_counts();
 }
 
 Status Fences::scan_members(ByteView begin, std::optional<ByteView> end, bool reverse,
-                            FunctionRef<Visit(ByteView place)> visit) {
-  return keys_.scan(members_, members_ + Bytes(begin),
-                    end ? members_ + Bytes(*end) : prefix_end(members_), reverse,
-                    [&](ByteView place, ByteView) { return visit(place); });
+                            FunctionRef<Visit(ByteView place)> visit, bool is_kept) {
+  return keys_.scan(
+      members_, members_ + Bytes(begin), end ? members_ + Bytes(*end) : prefix_end(members_),
+      reverse, [&](ByteView place, ByteView) { return visit(place); }, is_kept);
+}
+
+Status Fences::walk_once(ByteView begin, std::optional<ByteView> end,
+                         FunctionRef<Visit(ByteView place)> visit) {
+  return scan_members(begin, end, false, visit, false);
 }
 
 // --- the book ---
@@ -190,7 +197,7 @@ Status Fences::count_members(Position at) {
   std::optional<ByteView> end;
   if (behind) end = fence(*behind).place;
   uint64_t members = 0;
-  TRY(scan_members(fence(at).place, end, false, [&](ByteView) {
+  TRY(walk_once(fence(at).place, end, [&](ByteView) {
     members++;
     return Visit::go_on;
   }));
@@ -269,6 +276,16 @@ Result<uint64_t> Fences::before(ByteView place) {
     if (g < found->group) members += book_->groups[g].members;
   }
   for (size_t i = 0; i < found->fence; i++) members += fence({found->group, i}).members;
+  TRY_ASSIGN(const Found behind, next(*found));
+  if (!behind) {
+    // To the end, more often than not.
+    bool is_end = true;
+    TRY(scan_members(place, std::nullopt, false, [&](ByteView) {
+      is_end = false;
+      return Visit::stop;
+    }));
+    if (is_end) return members + fence(*found).members;
+  }
   TRY(scan_members(fence(*found).place, place, false, [&](ByteView) {
     members++;
     return Visit::go_on;
@@ -427,7 +444,7 @@ Result<bool> Fences::cut(Position at, size_t pieces_max) {
   uint64_t walked = 0;
   Bytes last;
   bool stopped = false;
-  TRY(scan_members(fence(at).place, std::nullopt, false, [&](ByteView place) {
+  TRY(walk_once(fence(at).place, std::nullopt, [&](ByteView place) {
     if (pieces.back().members >= fence_members_cut && members - walked >= fence_members_cut) {
       Bytes begin = place_between(last, place);
       if (begin.size() <= fence_place_bytes_max) {
@@ -489,7 +506,7 @@ Status Fences::make(uint64_t members, bool whole) {
   Group group;
   group.members = members;
   group.is_read = true;
-  TRY(scan_members({}, std::nullopt, false, [&](ByteView place) {
+  TRY(walk_once({}, std::nullopt, [&](ByteView place) {
     group.place = place.substr(0, first_place_bytes_max);
     return Visit::stop;
   }));

@@ -9,9 +9,9 @@
 //                                              | 02 | 0 u64 |         a mark: it is to be counted
 //
 // A place is what follows the prefix in the record of a member: the order of a sorted set is that
-// of its 'z' records, of others that of their 's' records. A fence has up to 256 members and then
-// is cut, a group up to 128 fences. So a million members have some 60 groups: to find a place is to
-// read these, the fences of one of them, and the members of one of those.
+// of its 'z' records, of others that of their 's' records. A fence has up to 128 members and then
+// is cut, a group up to 128 fences. So a million members have some 150 groups: to find a place is
+// to read these, the fences of one of them, and the members of one of those.
 //
 // No member is before the first fence; what lies before the first group belongs to it. An empty
 // fence goes, but for the last one: nothing is at or behind it. So the ends of a collection are
@@ -102,7 +102,10 @@ class Fences {
   Status scan(Level level, ByteView begin, std::optional<ByteView> end,
               FunctionRef<void(ByteView place, Fence read)> visit);
   Status scan_members(ByteView begin, std::optional<ByteView> end, bool reverse,
-                      FunctionRef<Visit(ByteView place)> visit);
+                      FunctionRef<Visit(ByteView place)> visit, bool is_kept = true);
+  // What is written to them costs less where no cache has them.
+  Status walk_once(ByteView begin, std::optional<ByteView> end,
+                   FunctionRef<Visit(ByteView place)> visit);
   Bytes key_of(Level level, ByteView place) const;
   void changed(Level level, Fence& fence);
   void changed(Position at);

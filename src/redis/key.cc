@@ -301,7 +301,7 @@ void Keys::remove_score(const Key& key, double score, ByteView member) {
 }
 
 Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
-                  FunctionRef<Visit(ByteView, ByteView)> visit) {
+                  FunctionRef<Visit(ByteView, ByteView)> visit, bool is_kept) {
   if (begin >= end) return {};
   bool stopped = false;
   const auto pass_on = [&](ByteView key, ByteView value) {
@@ -310,8 +310,9 @@ Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
     return next;
   };
   for (;;) {
-    TRY_ASSIGN(ScanPage page,
-               view_.scan({.begin = begin, .end = end, .reverse = reverse}, pass_on));
+    TRY_ASSIGN(
+        ScanPage page,
+        view_.scan({.begin = begin, .end = end, .reverse = reverse, .is_kept = is_kept}, pass_on));
     if (stopped || !page.resume) return {};
     (reverse ? end : begin) = std::move(*page.resume);
   }

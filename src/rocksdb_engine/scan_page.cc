@@ -18,9 +18,10 @@ constexpr char reverse_mark = 'r';
 class BoundedIterator {
  public:
   BoundedIterator(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ByteView begin,
-                  ByteView end, bool reverse)
+                  ByteView end, bool reverse, bool is_kept = true)
       : begin_(to_slice(begin)), end_(to_slice(end)), reverse_(reverse) {
     rocksdb::ReadOptions options;
+    options.fill_cache = is_kept;
     options.total_order_seek = reverse || redis_collection_of(begin, end).empty();
     if (!begin.empty()) options.iterate_lower_bound = &begin_;
     if (!end.empty()) options.iterate_upper_bound = &end_;
@@ -66,7 +67,7 @@ Result<ScanPage> scan_page(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
   ASSERT(request.entries_max > 0);
   ScanPage page;
   if (empty_interval(request.begin, request.end)) return page;
-  BoundedIterator at(db, family, request.begin, request.end, request.reverse);
+  BoundedIterator at(db, family, request.begin, request.end, request.reverse, request.is_kept);
   size_t bytes = 0;
   for (; at.valid(); at.advance()) {
     const ByteView key = at.key();

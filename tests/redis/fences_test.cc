@@ -16,7 +16,7 @@
 namespace trellis {
 namespace {
 
-constexpr uint64_t members_max = 256;
+constexpr uint64_t members_max = 128;
 constexpr size_t group_max = 128;
 
 struct Counted {
