@@ -14,7 +14,7 @@ namespace {
 
 constexpr double busy_all_the_time = 0.85;
 // Less is what a client leaves that waits for its answers now and then.
-constexpr double idle_cores_min = 0.35;
+constexpr double idle_cores_min = 0.5;
 // What loops have to do in all, for each of those that would be left.
 constexpr double little_to_do = 0.6;
 constexpr uint64_t load_age_us_max = 200'000;  // then it has had no turns since
