@@ -219,6 +219,7 @@ Status CatalogChange::make(Entity& entity) {
 
 Result<Bytes> CatalogChange::encode_stored(const Entity& entity) {
   Bytes value = encode_message(entity.stored);
+  TRY(check_loop_bytes(value.size()));
   if (value.size() > catalog_entity_bytes_max)
     return illegal_argument(fmt::format("{} {} would take {} bytes, over the limit of {}",
                                         catalog_word(entity.ref.type).name, quote(entity.name()),

@@ -38,6 +38,7 @@ Result<std::string> fileset_location(const stored::CatalogEntity& fileset,
                                      std::string_view location_name, std::string_view sub_path);
 
 // Columns of a table or view. REQUIRES of ids: none is set yet.
+Status check_column_count(size_t columns);
 Result<stored::CatalogColumn> read_column(const json::value& column);
 // The content of a policy in its normal form.
 Result<std::string> read_policy_content(std::string_view policy_type, const json::value* content);
