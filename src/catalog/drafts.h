@@ -33,7 +33,8 @@ struct FilesetPlace {
 Status place_fileset(const FilesetPlace& place, stored::CatalogEntity& draft);
 // Of the request that names no location.
 inline constexpr std::string_view unknown_location = "unknown";
-// Where a path in a fileset is: `location_name` empty: its default. no_such_location_name.
+// Where a path in a fileset is: `location_name` empty: its default. no_such_location_name;
+// illegal_argument if it leads out of the fileset.
 Result<std::string> fileset_location(const stored::CatalogEntity& fileset,
                                      std::string_view location_name, std::string_view sub_path);
 

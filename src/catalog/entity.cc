@@ -72,6 +72,10 @@ CatalogType catalog_type_at(CatalogType type, size_t depth) {
   return depth == catalog_depth(type) ? type : levels[depth - 1];
 }
 
+bool is_member_of_metalake(CatalogType type) {
+  return type >= CatalogType::tag && type <= CatalogType::role;
+}
+
 bool is_searchable(CatalogType type) {
   return type != CatalogType::metalake && type != CatalogType::user && type != CatalogType::group &&
          type != CatalogType::role;

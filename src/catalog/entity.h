@@ -18,7 +18,9 @@ namespace trellis {
 inline constexpr size_t catalog_name_bytes_max = 1'024;
 // Of one entity as it is stored.
 inline constexpr size_t catalog_entity_bytes_max = 4 * 1024 * 1024;
-// Of those, what an event loop may read or write; more is for threads that may take their time.
+// Of tags, policies, users, groups and roles, many of which are read at once.
+inline constexpr size_t catalog_member_bytes_max = 64 * 1024;
+// What an event loop may read or write; more is for threads that may take their time.
 inline constexpr size_t catalog_loop_entity_bytes_max = 64 * 1024;
 // Of one table or view.
 inline constexpr size_t catalog_columns_max = 10'000;
@@ -48,6 +50,8 @@ std::string to_string(const EntityPath& path);
 size_t catalog_depth(CatalogType type);
 // The type of what stands at that level on the way to things of `type`: 1 is the metalake.
 CatalogType catalog_type_at(CatalogType type, size_t depth);
+// Whether it stands in a metalake beside its catalogs: tags, policies, users, groups, roles.
+bool is_member_of_metalake(CatalogType type);
 // Whether names of the type are found by a search.
 bool is_searchable(CatalogType type);
 

@@ -103,6 +103,16 @@ Status set_default_location(stored::CatalogEntity& draft) {
       key, fmt::join(names, ", "), given == properties.end() ? "null" : given->second));
 }
 
+// Whether a name of the path is "..", which leads out of what it stands in.
+bool leads_up(std::string_view path) {
+  for (;;) {
+    const size_t slash = path.find('/');
+    if (path.substr(0, slash) == "..") return true;
+    if (slash == std::string_view::npos) return false;
+    path.remove_prefix(slash + 1);
+  }
+}
+
 }  // namespace
 
 Status place_fileset(const FilesetPlace& place, stored::CatalogEntity& draft) {
@@ -164,6 +174,7 @@ Result<std::string> fileset_location(const stored::CatalogEntity& fileset,
     sub_path.remove_suffix(1);
   }
   if (sub_path.empty()) return location;
+  if (leads_up(sub_path)) return illegal_argument("A path in a fileset must not contain ..");
   if (location.ends_with('/')) location.pop_back();
   if (!sub_path.starts_with('/')) location += '/';
   return location.append(sub_path);

@@ -158,6 +158,9 @@ TEST(CatalogDraftsTest, LocationsOfFilesets) {
   EXPECT_EQ(*fileset_location(fileset, "", " x/y "), "s3://a/x/y");
   EXPECT_EQ(*fileset_location(fileset, "b", "/x"), "t/x");
   EXPECT_REASON(fileset_location(fileset, "c", ""), Code::not_found, "no_such_location_name");
+  for (const char* up : {"..", " .. ", "/..", "x/../../y", "../x", "x/.."})
+    EXPECT_REASON(fileset_location(fileset, "", up), Code::invalid, "illegal_argument");
+  EXPECT_EQ(*fileset_location(fileset, "", "..x/y../..."), "s3://a/..x/y../...");
 }
 
 TEST(CatalogUpdatesTest, OfEveryType) {

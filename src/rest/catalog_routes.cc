@@ -106,8 +106,10 @@ Result<HttpResponse> call_handler_of(const CatalogRoute& route, const RestContex
     const DataCall& data = request.user.data;
     TRY(data.tenant->admit(data.caller, Access::write, 0));
   }
-  const Status admitted = check_catalog_access(request);
-  Result<HttpResponse> response = admitted ? route.handler(request) : Error(admitted.error());
+  auto checked = check_catalog_access(request);
+  Result<HttpResponse> response = !checked   ? Result<HttpResponse>(checked.error())
+                                  : *checked ? Result<HttpResponse>(std::move(**checked))
+                                             : route.handler(request);
   if (!response) message = message_of(request, response.error());
   return response;
 }

@@ -35,7 +35,7 @@ struct CatalogRequest {
   // What messages say that it is about. Those who learn a name from the body set it.
   std::string subject = {};
   std::string parent = {};
-  // Of the caller, in the metalake. Absent: authorization is off, or there is no such metalake.
+  // Of the caller, in the metalake. Absent: authorization is off.
   std::optional<CatalogAccess> access = {};
 
   Catalog& catalog() const { return context.catalog; }
@@ -102,6 +102,9 @@ std::optional<CatalogType> catalog_type_named(std::string_view name);
 Result<stored::CatalogEntity> read_draft(CatalogRequest& request);
 // Makes it where the path says, and answers with it.
 Result<HttpResponse> create_drafted(CatalogRequest& request, stored::CatalogEntity draft);
+
+// With the ETag of what it shows.
+HttpResponse with_entity_tag(HttpResponse response, const Entity& entity);
 
 // "tables": the member with many of them.
 std::string_view catalog_plural(CatalogType type);
