@@ -80,7 +80,7 @@ Status draft_table(RequestFields& fields, CatalogEntity& draft) {
   std::set<std::string> seen;
   for (const json::value* given : columns) {
     TRY_ASSIGN(stored::CatalogColumn column, read_column(*given));
-    TRY(check_name(CatalogType::column, column.name()));
+    TRY(check_name(CatalogType::column, column.name(), fields.name_pattern));
     if (!seen.insert(column.name()).second) {
       return illegal_argument(fmt::format("Column {} is given twice", column.name()));
     }
@@ -260,13 +260,14 @@ Result<json::value> normal_custom_content(const json::value& content) {
 
 }  // namespace
 
-Result<CatalogEntity> draft_of(CatalogType type, const json::value& request) {
+Result<CatalogEntity> draft_of(CatalogType type, const json::value& request, NamePattern pattern) {
   const auto* found = std::ranges::find(drafts, type, &DraftOf::type);
   if (found == std::end(drafts)) return illegal_argument("nothing of this type can be made so");
   TRY_ASSIGN(RequestFields fields, RequestFields::of(request, "request"));
+  fields.name_pattern = pattern;
   CatalogEntity draft;
   TRY_ASSIGN(*draft.mutable_name(), fields.required_text("name"));
-  TRY(check_name(type, draft.name()));
+  TRY(check_name(type, draft.name(), pattern));
   TRY_ASSIGN(std::optional<std::string> comment, fields.text("comment"));
   if (comment) {
     TRY(check_comment(*comment));

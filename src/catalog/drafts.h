@@ -18,7 +18,8 @@
 namespace trellis {
 
 // With its name; filesets still lack locations that come from above them.
-Result<stored::CatalogEntity> draft_of(CatalogType type, const json::value& request);
+Result<stored::CatalogEntity> draft_of(CatalogType type, const json::value& request,
+                                       NamePattern pattern = NamePattern::plain);
 
 // The locations of a new fileset. Those that the request does not give come from the properties
 // "location" and "location-NAME" of its schema, or else its catalog, each with the names below it;

@@ -62,7 +62,8 @@ Result<int> index_of(const Position& position, const TableColumns& columns, int 
 Result<TableUpdate> read_add_column(RequestFields& fields) {
   TRY_ASSIGN(const std::string name, read_field_name(fields, "fieldName"));
   TRY_ASSIGN(const std::vector<std::string> parts, fields.text_list("fieldName"));
-  for (const std::string& part : parts) TRY(check_name(CatalogType::column, part));
+  for (const std::string& part : parts)
+    TRY(check_name(CatalogType::column, part, fields.name_pattern));
   if (fields.find("type") == nullptr) {
     return illegal_argument("\"type\" field is required and cannot be empty");
   }
@@ -103,7 +104,7 @@ TableUpdate column_update(std::string name, std::string_view what, ChangeColumn 
 Result<TableUpdate> read_rename_column(RequestFields& fields) {
   TRY_ASSIGN(std::string name, read_field_name(fields, "oldFieldName"));
   TRY_ASSIGN(std::string new_name, fields.required_text("newFieldName"));
-  TRY(check_name(CatalogType::column, new_name));
+  TRY(check_name(CatalogType::column, new_name, fields.name_pattern));
   return column_update(name, "RenameColumn",
                        [name, new_name](TableColumns& columns, CatalogColumn& column) -> Status {
                          const CatalogColumn* other = columns.find(new_name);

@@ -20,7 +20,7 @@ using Step = CatalogUpdates::Step;
 
 Result<Step> read_rename(CatalogType type, RequestFields& fields) {
   TRY_ASSIGN(std::string name, fields.required_text("newName"));
-  TRY(check_name(type, name));
+  TRY(check_name(type, name, fields.name_pattern));
   return Step([name = std::move(name)](ChangingEntity& entity) -> Status {
     entity.stored().set_name(name);
     return {};
@@ -226,7 +226,8 @@ Result<std::string> update_kind(const json::value& update) {
   return std::move(*kind);
 }
 
-Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value& request) {
+Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value& request,
+                                            NamePattern pattern) {
   TRY_ASSIGN(const std::vector<const json::value*> given, read_update_list(request));
   CatalogUpdates updates;
   std::vector<Step> of_columns;
@@ -234,6 +235,7 @@ Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value&
     TRY_ASSIGN(const std::string kind, update_kind(*update));
     TRY_ASSIGN(RequestFields fields, RequestFields::of(*update, "update"));
     fields.find("@type");
+    fields.name_pattern = pattern;
     if (type == CatalogType::table) {
       if (kind == "rename") {
         TRY_ASSIGN(std::optional<std::string> schema, fields.text("newSchemaName"));

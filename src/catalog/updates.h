@@ -36,7 +36,8 @@ namespace trellis {
 
 class CatalogUpdates {
  public:
-  static Result<CatalogUpdates> read(CatalogType type, const json::value& request);
+  static Result<CatalogUpdates> read(CatalogType type, const json::value& request,
+                                     NamePattern pattern = NamePattern::plain);
 
   // Of a table that moves to another schema: what the last rename says.
   const std::optional<std::string>& new_schema() const { return new_schema_; }

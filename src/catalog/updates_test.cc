@@ -101,6 +101,25 @@ TEST(CatalogDraftsTest, LongComments) {
   EXPECT_EQ(with_comment(4'097), "A comment has 4096 characters at most");
 }
 
+TEST(CatalogDraftsTest, LettersOfAnyScript) {
+  const auto is_fine = [](const std::string& name, NamePattern pattern) {
+    return check_name(CatalogType::table, name, pattern).has_value();
+  };
+  for (const char* name : {"\xc3\xa4", "a$", "$", "\xe8\xa1\xa8", "\xce\xa9-1/x=y", "\xc3\xb1_"}) {
+    EXPECT_TRUE(is_fine(name, NamePattern::any_letters)) << name;
+    EXPECT_FALSE(is_fine(name, NamePattern::plain)) << name;
+    EXPECT_FALSE(check_name(CatalogType::view, name, NamePattern::any_letters).has_value());
+  }
+  // A space, no UTF-8, a sign of multiplication, a picture, a line separator, nothing.
+  for (const char* name :
+       {"a b", "\xc3", "\xff", "\xc3\x97", "\xf0\x9f\x98\x80", "\xe2\x80\xa8", "", "-a", "*"})
+    EXPECT_FALSE(is_fine(name, NamePattern::any_letters)) << name;
+  std::string longest;
+  for (int i = 0; i < 64; i++) longest += "\xc3\xa4";
+  EXPECT_TRUE(is_fine(longest, NamePattern::any_letters));
+  EXPECT_FALSE(is_fine(longest + "a", NamePattern::any_letters));
+}
+
 TEST(CatalogDraftsTest, LocationsOfFilesets) {
   const auto placed = [](const std::string& request, const FilesetPlace& place) -> std::string {
     stored::CatalogEntity draft = made(CatalogType::fileset, request);
@@ -408,9 +427,9 @@ TEST(CatalogUpdatesTest, ManyOfThemTakeNoTime) {
                    9'996 - i % 100);
              })));
   const auto index = [](size_t i) {
-    return fmt::format(
-        R"({{"@type":"addTableIndex","index":{{"indexType":"btree","name":"i{}","fieldNames":[["a"]]}}}})",
-        i);
+    return fmt::format(R"({{"@type":"addTableIndex","index":)"
+                       R"({{"indexType":"btree","name":"i{}","fieldNames":[["a"]]}}}})",
+                       i);
   };
   ASSERT_OK(update(CatalogType::table, table, many(catalog_indexes_max - 1, index)));
   EXPECT_EQ(update_problem(CatalogType::table, table, many(1, index)),

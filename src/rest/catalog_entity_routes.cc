@@ -51,8 +51,9 @@ Result<HttpResponse> load_entity(CatalogRequest& request) {
 
 // {"updates":[...]}: all of them, in order, or none.
 Result<HttpResponse> alter_entity(CatalogRequest& request) {
-  TRY_ASSIGN(const json::value body, read_catalog_body(request));
-  TRY_ASSIGN(const CatalogUpdates updates, CatalogUpdates::read(request.route.type, body));
+  TRY_ASSIGN(const NamedBody named, read_named_body(request));
+  TRY_ASSIGN(const CatalogUpdates updates,
+             CatalogUpdates::read(request.route.type, named.body, named.pattern));
   if (updates.new_schema()) {
     EntityPath moved{request.route.type, request.parent_path().names};
     moved.names[2] = *updates.new_schema();
@@ -221,12 +222,12 @@ std::vector<CatalogRoute> make_entity_routes() {
 }  // namespace
 
 Result<stored::CatalogEntity> read_draft(CatalogRequest& request) {
-  TRY_ASSIGN(const json::value body, read_catalog_body(request));
-  if (const json::object* object = body.if_object()) {
+  TRY_ASSIGN(const NamedBody named, read_named_body(request));
+  if (const json::object* object = named.body.if_object()) {
     const json::value* const name = object->if_contains("name");
     if (name != nullptr && name->is_string()) request.subject = name->as_string();
   }
-  return draft_of(request.route.type, body);
+  return draft_of(request.route.type, named.body, named.pattern);
 }
 
 Result<HttpResponse> create_drafted(CatalogRequest& request, stored::CatalogEntity draft) {

@@ -362,10 +362,16 @@ Result<HttpResponse> get_entities(CatalogRequest& request) {
   const json::array* const array = given == nullptr ? nullptr : given->if_array();
   if (array == nullptr || array->size() > catalog_load_many_max)
     return bad_body(fmt::format("it needs names, an array of at most {}", catalog_load_many_max));
-  std::vector<std::string> names;
+  std::vector<std::string> asked;
+  std::vector<std::string> names;  // as the provider has them
   for (const json::value& name : *array) {
     if (!name.is_string()) return bad_body("names are texts");
-    names.emplace_back(name.as_string());
+    asked.emplace_back(name.as_string());
+    EntityPath path = request.parent_path();
+    path.type = request.route.type;
+    path.names.push_back(asked.back());
+    TRY(apply_provider(request, path));
+    names.push_back(std::move(path.names.back()));
   }
   TRY_ASSIGN(auto entities, request.catalog().load_many(request.call(), request.parent_path(),
                                                         request.route.type, names));
@@ -376,7 +382,7 @@ Result<HttpResponse> get_entities(CatalogRequest& request) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (!entities[i].has_value()) {
       if (!missing.empty()) missing += ',';
-      append_json_string(missing, names[i]);
+      append_json_string(missing, asked[i]);
       continue;
     }
     if (!std::exchange(is_first, false)) out += ',';

@@ -96,6 +96,7 @@ Result<HttpResponse> role_answer(const CatalogRequest& request, const Entity& ro
 Result<HttpResponse> add_role(CatalogRequest& request) {
   TRY_ASSIGN(const json::value body, read_catalog_body(request));
   TRY_ASSIGN(RoleDraft draft, read_role(request.names[0], body));
+  for (SecurableObject& object : draft.objects) TRY(apply_provider(request, object.path));
   request.subject = draft.entity.name();
   const EntityPath path = path_of_named(request, draft.entity.name());
   TRY_ASSIGN(CatalogExtra extra, extra_of_create(request, path, 1 + draft.objects.size()));
@@ -152,7 +153,8 @@ Result<HttpResponse> revoke_privileges(CatalogRequest& request) {
 
 Result<HttpResponse> override_privileges(CatalogRequest& request) {
   TRY_ASSIGN(const json::value body, read_catalog_body(request));
-  TRY_ASSIGN(const std::vector<SecurableObject> objects, read_overrides(request.names[0], body));
+  TRY_ASSIGN(std::vector<SecurableObject> objects, read_overrides(request.names[0], body));
+  for (SecurableObject& object : objects) TRY(apply_provider(request, object.path));
   TRY_ASSIGN(const std::string if_match, read_if_match(request));
   TRY_ASSIGN(const Entity role, change_grants(request.catalog(), request.call(), request.path(),
                                               GrantKind::replace, objects, if_match));

@@ -331,7 +331,8 @@ class Transfer(CatalogCommandTest):
         model = ["lake", "hive", "sales", "brain"]
         lines = [{"type": "model", "names": model, "entity": {"name": "brain"}},
                  *({"type": "model_version", "names": model,
-                    "entity": {"uris": {"unknown": f"s3://{n // 2}"}, "aliases": [f"a{n}"] * (n % 2)}}
+                    "entity": {"uris": {"unknown": f"s3://{n // 2}"},
+                               "aliases": [f"a{n}"] * (n % 2)}}
                    for n in range(4)),
                  {"type": "model_version", "names": model, "entity": {"uri": "s3://last"}}]
         text = [json.dumps(line) for line in lines]

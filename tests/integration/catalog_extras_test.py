@@ -222,7 +222,7 @@ class Feed(CatalogTest):
                        "IllegalArgumentException")
 
     def test_search(self):
-        schema = self.make_schema()
+        schema = self.make_schema(provider="lakehouse-iceberg")  # which keeps capitals
         for name in ("orders", "Orders_2025", "customers", "reorders"):
             self.make_table(schema, name)
         self.make_table(schema, "plain", columns=[{"name": "zip_code", "type": "string"}])
