@@ -18,7 +18,7 @@ namespace {
 // Of names, which are small; what is loaded in full may have 4 MiB each.
 constexpr size_t page_names = 10'000;
 constexpr size_t page_entities = 16;
-// Looked at, where the caller may not see all, to find one page of what is in full.
+// Looked at, where the caller may not see all, at least; of names as many as are asked for.
 constexpr size_t looks_at_once = 256;
 static_assert(page_names <= catalog_list_entries_max && page_entities <= catalog_load_many_max);
 
@@ -171,7 +171,7 @@ class EntityList final : public BodySource {
   // Of one portion; whether others follow it.
   Result<bool> read_visible(std::vector<std::string>& names) {
     CatalogList page = asked_.list;
-    page.limit = asked_.in_full ? looks_at_once : page_names;
+    page.limit = asked_.in_full ? looks_at_once : std::clamp(page.limit, looks_at_once, page_names);
     std::vector<std::string> all;
     std::vector<CatalogRef> refs;
     TRY_ASSIGN(const CatalogListPage got,
