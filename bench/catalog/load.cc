@@ -32,6 +32,7 @@ namespace {
 constexpr std::string_view usage = R"(Usage: api_load PORT METHOD PATH [option...]
 
   --body TEXT      of the request
+  --authorization TEXT  the header of that name
   --clients N      connections, each with one request in flight: 30
   --requests N     as many; or
   --seconds N      as long
@@ -76,6 +77,7 @@ struct Options {
   std::string method;
   std::string path;
   std::string body;
+  std::string authorization;
   size_t clients = 30;
   uint64_t requests = std::numeric_limits<uint64_t>::max();
   uint64_t seconds = 1'000'000;
@@ -107,6 +109,8 @@ class Requests {
     std::string request =
         fmt::format("{} {} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n",
                     options_.method, with_number(options_.path, number));
+    if (!options_.authorization.empty())
+      request += fmt::format("Authorization: {}\r\n", options_.authorization);
     if (!body.empty())
       request +=
           fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", body.size());
@@ -268,7 +272,8 @@ int main(int argc, char** argv) {
   Options options{.port = static_cast<uint16_t>(parse_number(arguments[0])),
                   .method = arguments[1],
                   .path = arguments[2],
-                  .body = {}};
+                  .body = {},
+                  .authorization = {}};
   const std::map<std::string_view, uint64_t*> numbers = {
       {"--requests", &options.requests}, {"--seconds", &options.seconds},
       {"--first", &options.first},       {"--span", &options.span},
@@ -277,6 +282,8 @@ int main(int argc, char** argv) {
   for (size_t i = 3; i < arguments.size(); i += 2) {
     if (arguments[i] == "--body")
       options.body = arguments[i + 1];
+    else if (arguments[i] == "--authorization")
+      options.authorization = arguments[i + 1];
     else if (const auto found = numbers.find(arguments[i]); found != numbers.end())
       *found->second = parse_number(arguments[i + 1]);
     else

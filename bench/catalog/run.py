@@ -7,6 +7,7 @@ rounds. The ratio of requests per second is judged; the server's CPU per request
 threads or processes, says what noise in the machine hides.
 """
 import argparse
+import base64
 import http.client
 import json
 import os
@@ -35,6 +36,9 @@ PLACE = """FROM metalakes m JOIN catalogs c ON c.metalake = m.id JOIN schemas s 
 
 def place(metalake, schema, more=""):
     return PLACE.format(more, metalake, schema)
+
+
+ANN = "Basic " + base64.b64encode(b"ann:dummy").decode()
 
 
 def columns(count):
@@ -101,6 +105,19 @@ class Trellis(Server):
     def make_tables(self, metalake, schema, count, with_columns):
         self.load("POST", SCHEMA.format(metalake, schema) + "/tables",
                   body=create_body(with_columns), requests=count)
+
+    def make_reader(self, metalake, schema, user):
+        """A user who may see the tables of a schema, because of a role."""
+        lake = f"/api/metalakes/{metalake}"
+        allowed = [{"name": name, "condition": "allow"}
+                   for name in ("use_catalog", "use_schema", "select_table")]
+        objects = [{"fullName": schema.split(".")[0], "type": "catalog",
+                    "privileges": allowed[:1]},
+                   {"fullName": schema, "type": "schema", "privileges": allowed[1:]}]
+        self.ask("POST", lake + "/users", {"name": user})
+        self.ask("POST", lake + "/roles", {"name": "reader", "properties": {},
+                                           "securableObjects": objects})
+        self.ask("PUT", f"{lake}/permissions/users/{user}/grant", {"roleNames": ["reader"]})
 
 
 class Postgres(Server):
@@ -365,7 +382,8 @@ class Bench:
         self.judge(growth <= 2, f"\n{what}, median: {text}; growth {growth:.2f}, at most 2")
 
     def authorization(self, folder, cpu_us):
-        """The same list as lists() has, of a server that looks whether it may."""
+        """The same list as lists() has, of a server that looks whether its caller may: one who owns
+        nothing, and whose role allows to read the tables of the schema."""
         usage = subprocess.run([self.options.trellis, "serve", "--help"], capture_output=True,
                                text=True, check=True).stdout
         if "--catalog-authorization" not in usage:
@@ -375,12 +393,14 @@ class Bench:
         try:
             guarded.make_schema("lake", ["sales"])
             guarded.make_tables("lake", "sales", LISTED, COLUMNS)
+            guarded.make_reader("lake", "hive.sales", "ann")
             guarded.rest()
             figures = []
             for _ in range(self.options.rounds):
                 figures.append(
                     [server.load("GET", SCHEMA.format("lake", "sales") + "/tables",
-                                 seconds=self.options.seconds) for server in (self.ours, guarded)])
+                                 seconds=self.options.seconds, **more)
+                     for server, more in ((self.ours, {}), (guarded, {"authorization": ANN}))])
             cost = statistics.median(off[0] / on[0] for off, on in figures)
             print(f"\nlist of {LISTED:,} names with authorization: "
                   f"{statistics.median(on[0] for _, on in figures):,.1f} requests/s, "

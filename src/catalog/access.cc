@@ -25,10 +25,6 @@ Result<std::vector<Value>> get_all(Tenant& tenant, const std::vector<Bytes>& key
   return values;
 }
 
-bool stands_in_metalake(CatalogType type) {
-  return type >= CatalogType::tag && type <= CatalogType::role;
-}
-
 }  // namespace
 
 void GrantSum::add(std::span<const stored::CatalogPrivilege> privileges) {
@@ -41,7 +37,7 @@ bool is_allowed(const CatalogRights& rights, CatalogType type, PrivilegeSet any_
   const GrantSum& grants = rights.grants;
   if (type == CatalogType::metalake) return grants.has(any_of);
   if (rights.owns_level(1)) return true;  // the catalog, tag, role or the like
-  if (type == CatalogType::catalog || stands_in_metalake(type)) return grants.has(any_of);
+  if (type == CatalogType::catalog || is_member_of_metalake(type)) return grants.has(any_of);
   if (!grants.has(privileges(Privilege::use_catalog))) return false;
   if (rights.owns_level(2)) return true;  // the schema
   if (type == CatalogType::schema) return grants.has(any_of);
@@ -63,7 +59,7 @@ PrivilegeSet privileges_to_load(CatalogType type) {
     case CatalogType::view: return privileges(Privilege::select_view);
     case CatalogType::function:
       return privileges(Privilege::execute_function, Privilege::modify_function);
-    case CatalogType::tag: return privileges(Privilege::apply_tag);
+    case CatalogType::tag: return privileges(Privilege::apply_tag, Privilege::view_tag);
     case CatalogType::policy: return privileges(Privilege::apply_policy);
     case CatalogType::user: return privileges(Privilege::manage_users);
     case CatalogType::group: return privileges(Privilege::manage_groups);
@@ -83,14 +79,13 @@ Result<std::optional<CatalogAccess>> CatalogAccess::of(Catalog& catalog, const C
   CatalogAccess access(tenant, way.refs.front());
   if (!way.complete()) return std::optional(std::move(access));
   TRY_ASSIGN(const auto users, live_members(catalog, tenant, way.refs[0], {&way.refs[1], 1}));
-  if (!users.front() || users.front()->stored.user().disabled())
+  if (users.empty() || users.front().stored.user().disabled())
     return std::optional(std::move(access));
   access.user_ = way.ref();
   TRY_ASSIGN(const std::vector<CatalogRef> refs,
              related_from(tenant, access.metalake_.id, CatalogRelation::role, way.ref()));
-  TRY_ASSIGN(const auto roles, live_members(catalog, tenant, access.metalake_, refs));
-  for (const std::optional<Entity>& role : roles)
-    if (role) access.roles_.push_back(role->ref);
+  TRY(visit_live_members(catalog, tenant, access.metalake_, refs,
+                         [&](const Entity& role) { access.roles_.push_back(role.ref); }));
   return std::optional(std::move(access));
 }
 

@@ -1,8 +1,11 @@
 // Relations, labels, owners, roles, and what follows of them.
 #include "catalog/access.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "catalog/catalog_check.h"
 #include "catalog/catalog_fixture.h"
 #include "catalog/labels.h"
 #include "catalog/owners.h"
@@ -321,6 +324,81 @@ TEST_P(AccessTest, PrivilegesHoldBelowAndADenyWins) {
   EXPECT_OK(catalog_->drop(call(), role("ann")));
   EXPECT_OK(set_owner(call(), catalog_path_, user("bob")));
   EXPECT_FALSE(may_load("ann", catalog_path_));
+}
+
+TEST_P(AccessTest, TagsOfColumnsGoWithThem) {
+  for (const char* name : {"a", "b"}) create(tag(name));
+  const EntityPath id = path(CatalogType::column, {"lake", "cat", "sch", "orders", "id"});
+  EXPECT_OK(tag_with(column_, {"a", "b"}));
+  EXPECT_OK(tag_with(id, {"a"}));
+  const auto alter = [&](FunctionRef<void(stored::CatalogTable&)> change) {
+    EXPECT_OK(catalog_->alter(call(), table("orders"), [&](Entity& entity) -> Status {
+      change(*entity.stored.mutable_table());
+      return {};
+    }));
+  };
+  alter([](stored::CatalogTable& orders) { orders.mutable_columns(1)->set_name("town"); });
+  EXPECT_EQ(labelled(tag("a")), (Names{"lake.cat.sch.orders.id", "lake.cat.sch.orders.town"}));
+  const size_t before = entries();
+  alter([](stored::CatalogTable& orders) { orders.mutable_columns()->RemoveLast(); });
+  EXPECT_EQ(labelled(tag("a")), Names{"lake.cat.sch.orders.id"});
+  EXPECT_EQ(labelled(tag("b")), Names{});
+  // Two relations, each from both ends, and the column's name; but one more change.
+  EXPECT_EQ(entries(), before - 5 + 1);
+  // Another column of that name is another one.
+  alter([](stored::CatalogTable& orders) {
+    stored::CatalogColumn* const added = orders.add_columns();
+    added->set_id(3);
+    added->set_name("city");
+  });
+  EXPECT_EQ(labels(column_), Names{});
+  for (const std::string& problem : check_catalog(memory_, id_)) ADD_FAILURE() << problem;
+}
+
+TEST_P(AccessTest, WhatIsReadInNumbersIsSmall) {
+  for (const CatalogType type : {CatalogType::tag, CatalogType::policy, CatalogType::role,
+                                 CatalogType::user, CatalogType::group}) {
+    stored::CatalogEntity draft;
+    (*draft.mutable_properties())["p"] = std::string(catalog_member_bytes_max - 200, 'x');
+    create(member(type, "small"), draft);
+    (*draft.mutable_properties())["p"] += std::string(200, 'x');
+    EXPECT_REASON(catalog_->create(call(), member(type, "large"), draft), Code::invalid,
+                  "illegal_argument");
+  }
+  // More than are read at once.
+  create(user("ann"));
+  Names roles;
+  for (int i = 0; i < 150; i++) roles.push_back(fmt::format("r{:03}", i));
+  for (const std::string& name : roles) create(role(name));
+  EXPECT_OK(change_roles(call(), user("ann"), roles, true));
+  const auto way = find_way(*tenant_, user("ann"));
+  ASSERT_OK(way);
+  EXPECT_EQ(role_names(*catalog_, *tenant_, way->refs[0], way->ref()).value_or(Names{}), roles);
+}
+
+TEST_P(AccessTest, ARoleHasSoManyObjects) {
+  create(role("r"));
+  std::vector<SecurableObject> objects;
+  const auto flush = [&] {
+    const auto done =
+        change_grants(*catalog_, call(), role("r"), GrantKind::grant, std::exchange(objects, {}));
+    return done ? Status() : Status(done.error());
+  };
+  for (size_t i = 0; i < role_objects_max; i++) {
+    const EntityPath path = table("t" + std::to_string(i));
+    create(path);
+    objects.push_back({path, {allow("select_table")}});
+    if (objects.size() == 1'000) {
+      ASSERT_OK(flush());
+    }
+  }
+  ASSERT_TRUE(objects.empty());
+  EXPECT_REASON(grant("r", table("orders"), {allow("select_table")}), Code::invalid,
+                "illegal_argument");
+  EXPECT_OK(grant("r", table("t1"), {allow("modify_table")}));  // it has some on that already
+  EXPECT_OK(
+      grant("r", table("t1"), {allow("select_table"), allow("modify_table")}, GrantKind::revoke));
+  EXPECT_OK(grant("r", table("orders"), {allow("select_table")}));
 }
 
 TEST_P(AccessTest, ListsLeaveOutWhatIsNotSeen) {

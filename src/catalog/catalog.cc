@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -79,6 +81,59 @@ Result<size_t> load_portion(Tenant& tenant, const EntityWay& way,
   }
   return bytes;
 }
+
+std::vector<CatalogRef> columns_of(const Entity& entity) {
+  std::vector<CatalogRef> columns;
+  for (const stored::CatalogColumn& column : entity.stored.table().columns())
+    columns.push_back(CatalogRef::column(entity.ref.number(), EntityId{column.id()}));
+  std::sort(columns.begin(), columns.end());
+  return columns;
+}
+
+// The tags of columns that an alter takes away. Which columns those are is known inside of the
+// transaction only, so it starts over once, with a plan for them.
+class TagsOfColumns {
+ public:
+  explicit TagsOfColumns(Tenant& tenant) : tenant_(tenant) {}
+
+  Status plan(CatalogPlan& plan) {
+    tags_.clear();
+    const Uuid& metalake = plan.way().refs.front().id;
+    for (const CatalogRef& column : columns_) {
+      TRY_ASSIGN(std::vector<CatalogRef> tags,
+                 related_from(tenant_, metalake, CatalogRelation::tag, column));
+      plan_relation(plan, metalake, {CatalogRelation::tag, column, CatalogRef()});
+      for (const CatalogRef& tag : tags)
+        plan_relation(plan, metalake, {CatalogRelation::tag, column, tag});
+      tags_.push_back(std::move(tags));
+    }
+    return {};
+  }
+
+  Status remove(CatalogChange& change, const std::vector<CatalogRef>& before, const Entity& after) {
+    std::vector<CatalogRef> gone;
+    const std::vector<CatalogRef> now = columns_of(after);
+    std::set_difference(before.begin(), before.end(), now.begin(), now.end(),
+                        std::back_inserter(gone));
+    if (gone != columns_) {
+      columns_ = std::move(gone);
+      return catalog_plan_outdated();
+    }
+    for (size_t i = 0; i < columns_.size(); i++) {
+      TRY_ASSIGN(const std::vector<CatalogRef> tags,
+                 related_from(change, after.metalake(), CatalogRelation::tag, columns_[i]));
+      if (tags != tags_[i]) return catalog_plan_outdated();
+      for (const CatalogRef& tag : tags)
+        TRY(remove_relation(change, after.metalake(), {CatalogRelation::tag, columns_[i], tag}));
+    }
+    return {};
+  }
+
+ private:
+  Tenant& tenant_;
+  std::vector<CatalogRef> columns_;            // that go, in order
+  std::vector<std::vector<CatalogRef>> tags_;  // of each
+};
 
 }  // namespace
 
@@ -194,6 +249,7 @@ Result<Entity> Catalog::alter(const CatalogCall& call, const EntityPath& path,
     paths.push_back({CatalogType::schema, {path.names[0], path.names[1], *options.new_schema}});
   }
   std::vector<CatalogRef> roles_with_grants;  // that go along
+  TagsOfColumns tags(call.tenant);
   const auto plan = [&](CatalogPlan& plan) -> Status {
     TRY(plan.require());
     const EntityWay& way = plan.way();
@@ -203,6 +259,7 @@ Result<Entity> Catalog::alter(const CatalogCall& call, const EntityPath& path,
       plan.write_all_of(plan.way(schema).refs, way.ref());
       TRY_ASSIGN(roles_with_grants, plan_grants_move(plan, call.tenant, way));
     }
+    TRY(tags.plan(plan));
     return extra.plan ? extra.plan(plan, way.ref()) : Status();
   };
   Entity entity;
@@ -210,7 +267,9 @@ Result<Entity> Catalog::alter(const CatalogCall& call, const EntityPath& path,
     TRY(changing.require());
     TRY_ASSIGN(entity, changing.entity());
     TRY(check_tag(entity, options.if_match));
+    const std::vector<CatalogRef> columns = columns_of(entity);
     TRY(change(entity));
+    TRY(tags.remove(changing, columns, entity));
     EntityPath now = path;
     now.names.back() = entity.name();
     if (options.new_schema) {
@@ -230,7 +289,8 @@ Result<Entity> Catalog::alter(const CatalogCall& call, const EntityPath& path,
   return entity;
 }
 
-Status Catalog::set_in_use(const CatalogCall& call, const EntityPath& path, bool in_use) {
+Status Catalog::set_in_use(const CatalogCall& call, const EntityPath& path, bool in_use,
+                           const std::string& if_match) {
   TRY(check_path(path));
   if (!catalog_type_has_uuid(path.type))
     return illegal_argument(fmt::format("a {} is always in use", catalog_word(path.type).name));
@@ -242,6 +302,7 @@ Status Catalog::set_in_use(const CatalogCall& call, const EntityPath& path, bool
   const auto run = [&](CatalogChange& change) -> Status {
     TRY(change.require(0, IfDisabled::itself_is_fine));
     TRY_ASSIGN(Entity entity, change.entity());
+    TRY(check_tag(entity, if_match));
     if (entity.stored.disabled() == !in_use) return {};
     entity.stored.set_disabled(!in_use);
     TRY(change.put(entity));

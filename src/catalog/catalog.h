@@ -29,6 +29,7 @@
 #include "catalog/catalog_error.h"
 #include "catalog/change.h"
 #include "catalog/entity.h"
+#include "catalog/record_page.h"
 #include "tenant/collector.h"
 #include "tenant/tenant.h"
 
@@ -86,6 +87,8 @@ struct CatalogSearch {
   std::optional<CatalogType> type = {};
   std::string page_token = {};  // of the page before
   size_t limit = 100;
+  // What else is left out, as if it were not there; may be empty.
+  std::function<Result<bool>(const EntityPath& path)> sees = {};
 };
 struct CatalogFound {
   CatalogRef ref;
@@ -93,7 +96,9 @@ struct CatalogFound {
 };
 struct CatalogFoundPage {
   std::vector<CatalogFound> found;
-  std::string next_page_token;  // empty: no more. A page may be short, even empty, and go on
+  // Empty: no more. A page may be short, even empty, and go on. It says where the search is, which
+  // may be at a name that `sees` left out.
+  std::string next_page_token;
 };
 
 // One is enough for all tenants of a map. Any thread.
@@ -116,20 +121,22 @@ class Catalog final : public GarbageOwner {
   Result<CatalogListPage> list(const CatalogCall& call, const EntityPath& parent, CatalogType type,
                                const CatalogList& list, NameVisitor visit);
   // The function changes `stored` but for version and audit; set_name renames. It may run several
-  // times, each time on what is stored.
+  // times, each time on what is stored. Columns that go lose their tags.
   Result<Entity> alter(const CatalogCall& call, const EntityPath& path,
                        FunctionRef<Status(Entity&)> change, const AlterOptions& options = {},
                        const CatalogExtra& extra = {});
   // Enables or disables a metalake or catalog; nothing happens if it is so.
-  Status set_in_use(const CatalogCall& call, const EntityPath& path, bool in_use);
+  Status set_in_use(const CatalogCall& call, const EntityPath& path, bool in_use,
+                    const std::string& if_match = {});
 
   // --- dropping (drop.cc) ---
   // False: it is not there (nor, of a catalog, its metalake; nor, of a table, its schema).
   Result<bool> drop(const CatalogCall& call, const EntityPath& path,
                     const DropOptions& options = {}, const CatalogExtra& extra = {});
-  // By name and time, no more than `limit`.
-  Result<std::vector<DroppedEntity>> list_dropped(const CatalogCall& call, const EntityPath& parent,
-                                                  CatalogType type, size_t limit = 1'000);
+  // A page, by name and time.
+  Result<PageStart> list_dropped(const CatalogCall& call, const EntityPath& parent,
+                                 CatalogType type, const PageStart& from,
+                                 FunctionRef<void(const DroppedEntity&)> visit);
   // The one that was dropped last under that name.
   Result<Entity> undelete(const CatalogCall& call, const EntityPath& path);
 
@@ -143,11 +150,16 @@ class Catalog final : public GarbageOwner {
     stored::CatalogChange change;
   };
   // Those behind `since`, oldest first: up to `limit`, and about 1 MiB. Without it from the oldest
-  // that is kept on (log_trim.h). Reason compacted: some of them are gone.
+  // that is kept on (log_trim.h). Reason compacted: some of them are gone, or there never were so
+  // many.
   Result<std::vector<NumberedChange>> changes(const CatalogCall& call, const std::string& metalake,
                                               std::optional<uint64_t> since, size_t limit);
-  // The number of the last one; 0: none.
-  Result<uint64_t> last_change(const CatalogCall& call, const std::string& metalake);
+  // `number` of the last one; 0: none. A metalake that is made anew under the name has another id.
+  struct LastChange {
+    Uuid metalake{};
+    uint64_t number = 0;
+  };
+  Result<LastChange> last_change(const CatalogCall& call, const std::string& metalake);
 
   // --- search (search.cc) ---
   Result<CatalogFoundPage> search(const CatalogCall& call, const std::string& metalake,

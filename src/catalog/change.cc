@@ -85,6 +85,13 @@ Result<EntityWay> find_way(Tenant& tenant, const EntityPath& path) {
 
 Status require(const EntityWay& way, IfDisabled if_disabled) {
   const size_t levels = way.path.names.size();
+  const size_t schema_level = catalog_depth(CatalogType::schema);
+  // Of what stands in a schema that is not there Gravitino says that itself is missing, and its
+  // clients ask so whether there is such a table.
+  if (levels > schema_level && way.refs.size() + 1 == schema_level) {
+    TRY(check_levels(way, way.refs.size(), way.refs.size()));
+    return no_such(catalog_type_at(way.path.type, schema_level + 1), way.path.names[schema_level]);
+  }
   return check_levels(way, levels, if_disabled == IfDisabled::refuse ? levels : levels - 1);
 }
 
@@ -219,10 +226,13 @@ Status CatalogChange::make(Entity& entity) {
 
 Result<Bytes> CatalogChange::encode_stored(const Entity& entity) {
   Bytes value = encode_message(entity.stored);
-  if (value.size() > catalog_entity_bytes_max)
+  TRY(check_loop_bytes(value.size()));
+  const size_t bytes_max =
+      is_member_of_metalake(entity.ref.type) ? catalog_member_bytes_max : catalog_entity_bytes_max;
+  if (value.size() > bytes_max)
     return illegal_argument(fmt::format("{} {} would take {} bytes, over the limit of {}",
                                         catalog_word(entity.ref.type).name, quote(entity.name()),
-                                        value.size(), catalog_entity_bytes_max));
+                                        value.size(), bytes_max));
   return value;
 }
 

@@ -63,8 +63,8 @@ struct EntityWay {
 };
 
 enum class IfDisabled : bool { refuse, itself_is_fine };
-// no_such_* of what is missing, *_not_in_use of what is disabled on the way or, of a metalake or
-// catalog, itself.
+// no_such_* of what is missing (a schema: of what stands in it), *_not_in_use of what is disabled
+// on the way or, of a metalake or catalog, itself.
 Status require(const EntityWay& way, IfDisabled if_disabled = IfDisabled::refuse);
 // The same for what it stands in: for what is to be made.
 Status require_parent(const EntityWay& way);

@@ -7,20 +7,15 @@
 namespace trellis {
 namespace {
 
-struct MetalakeLog {
-  Uuid metalake{};
-  uint64_t last = 0;  // number of the last change; 0: none
-};
-
-Result<MetalakeLog> read_log(const CatalogCall& call, const std::string& metalake) {
+Result<Catalog::LastChange> read_log(const CatalogCall& call, const std::string& metalake) {
   TRY(call.tenant.admit(call.caller, Access::read));
   TRY_ASSIGN(const EntityWay way, find_way(call.tenant, {CatalogType::metalake, {metalake}}));
   TRY(require(way, IfDisabled::itself_is_fine));
-  MetalakeLog log{way.ref().id};
+  Catalog::LastChange log{way.ref().id};
   Value value;
   TRY(call.tenant.map().engine.get(encode(CatalogLogKey{call.tenant.id(), log.metalake}), value));
   if (!value.found()) return log;
-  TRY_ASSIGN(log.last, decode_counter(value.bytes(), "number of the last change"));
+  TRY_ASSIGN(log.number, decode_counter(value.bytes(), "number of the last change"));
   return log;
 }
 
@@ -33,9 +28,15 @@ Result<std::vector<Catalog::NumberedChange>> Catalog::changes(const CatalogCall&
   if (limit == 0 || limit > catalog_list_entries_max)
     return illegal_argument(fmt::format("a limit is 1 to {}", catalog_list_entries_max));
   // Before they are read, so that it is none that came later.
-  TRY_ASSIGN(const MetalakeLog log, read_log(call, metalake));
+  TRY_ASSIGN(const LastChange log, read_log(call, metalake));
+  if (since && *since > log.number)
+    return Error{Code::not_found,
+                 fmt::format("There were only {} changes: {} is another metalake than the one that "
+                             "you know, or was restored. Load what you need anew, then go on with "
+                             "since={}",
+                             log.number, metalake, log.number),
+                 "compacted"};
   std::vector<NumberedChange> all;
-  if (since == UINT64_MAX) return all;
   const uint64_t first = since.value_or(0) + 1;
   const auto take = [&](ByteView key, ByteView value) -> Status {
     TRY_ASSIGN(const auto decoded, decode<CatalogChangeKey>(key));
@@ -47,19 +48,19 @@ Result<std::vector<Catalog::NumberedChange>> Catalog::changes(const CatalogCall&
   const Bytes end = prefix_end(encode(CatalogLogKey{call.tenant.id(), log.metalake}));
   TRY(read_record_page(call.tenant, begin, end, {}, take, limit));
   // Numbers have no gaps: what is missing was removed.
-  const uint64_t oldest = all.empty() ? log.last + 1 : all.front().number;
+  const uint64_t oldest = all.empty() ? log.number + 1 : all.front().number;
   if (since && first < oldest)
     return Error{Code::not_found,
                  fmt::format("Changes up to {} are not kept any more: load what you need anew, "
                              "then go on with since={}",
-                             oldest - 1, log.last),
+                             oldest - 1, log.number),
                  "compacted"};
   return all;
 }
 
-Result<uint64_t> Catalog::last_change(const CatalogCall& call, const std::string& metalake) {
-  TRY_ASSIGN(const MetalakeLog log, read_log(call, metalake));
-  return log.last;
+Result<Catalog::LastChange> Catalog::last_change(const CatalogCall& call,
+                                                 const std::string& metalake) {
+  return read_log(call, metalake);
 }
 
 }  // namespace trellis

@@ -1,5 +1,6 @@
 // Types, parts of tables and functions: vectors, random ones, and what nobody should send.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <boost/json/serialize.hpp>
 #include <map>
@@ -76,20 +77,23 @@ TEST(CatalogDefinitionsTest, TypesInOneLine) {
 }
 
 TEST(CatalogDefinitionsTest, FieldsAreColumns) {
-  const std::vector<std::string> columns = {"a", "B"};
+  const auto names = [](std::initializer_list<std::string_view> columns) {
+    FieldNames names;
+    for (const std::string_view column : columns) names.add(column);
+    return names;
+  };
   const auto expression = normal_expression(*parse_json(
       R"({"type":"function","funcName":"f","funcArgs":[{"type":"field","fieldName":["A","x"]},
           {"type":"function","funcName":"g","funcArgs":[{"type":"field","fieldName":["b"]}]}]})"));
   ASSERT_OK(expression);
-  EXPECT_OK(check_fields(*expression, columns));
-  const std::vector<std::string> fewer = {"a"};
-  const Status missing = check_fields(*expression, fewer);
+  EXPECT_OK(check_fields(*expression, names({"a", "B"})));
+  const Status missing = check_fields(*expression, names({"a"}));
   EXPECT_REASON(missing, Code::invalid, "illegal_argument");
   EXPECT_EQ(missing.error().message, "partition field b not found in table");
-  EXPECT_EQ(check_fields(*expression, {}).error().message, "columns cannot be null or empty");
+  EXPECT_EQ(check_fields(*expression, names({})).error().message,
+            "columns cannot be null or empty");
   // Two columns that only differ in case: which one is meant?
-  const std::vector<std::string> both = {"a", "A", "b"};
-  EXPECT_FALSE(check_fields(*expression, both).has_value());
+  EXPECT_FALSE(check_fields(*expression, names({"a", "A", "b"})).has_value());
 }
 
 // --- random ones ---
@@ -247,6 +251,13 @@ TEST(CatalogDefinitionsTest, HostileSizes) {
 
 // --- functions ---
 
+// The most that this process ever had.
+size_t resident_bytes_max() {
+  rusage usage{};
+  EXPECT_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+  return static_cast<size_t>(usage.ru_maxrss) * 1024;
+}
+
 json::value definition_of(const std::string& parameters) {
   const auto definition = normal_definition(
       *parse_json(R"({"parameters":)" + parameters +
@@ -261,25 +272,55 @@ const char* const int_and_text =
          "defaultValue":{"type":"literal","dataType":"string","value":"x"}}])";
 
 TEST(CatalogDefinitionsTest, FunctionsThatCouldBeMeantTwice) {
-  json::array definitions{definition_of(one_int)};
-  EXPECT_OK(check_definitions(definitions));
-  EXPECT_OK(add_definition(definitions, definition_of("[]")));
-  const Status overlap = add_definition(definitions, definition_of(int_and_text));
+  EXPECT_OK(check_definitions({definition_of(one_int)}));
+  FunctionDefinitions definitions({definition_of(one_int)});
+  EXPECT_OK(definitions.add(definition_of("[]")));
+  const Status overlap = definitions.add(definition_of(int_and_text));
   EXPECT_REASON(overlap, Code::invalid, "illegal_argument");
   EXPECT_EQ(overlap.error().message,
             "Cannot add definition: arity 'integer' overlaps with an existing definition. This "
             "would create ambiguous function invocations.");
-  EXPECT_EQ(definitions.size(), 2U);
-  definitions.push_back(definition_of(int_and_text));
-  EXPECT_REASON(check_definitions(definitions), Code::invalid, "illegal_argument");
+  EXPECT_EQ(definitions.all().size(), 2U);
+  // What is removed leaves its calls to others.
+  EXPECT_OK(definitions.remove(definition_of(one_int).at("parameters")));
+  EXPECT_OK(definitions.add(definition_of(int_and_text)));
+  EXPECT_FALSE(definitions.add(definition_of(one_int)).has_value());
+  const Status twice =
+      check_definitions({definition_of("[]"), definition_of(one_int), definition_of(int_and_text)});
+  EXPECT_REASON(twice, Code::invalid, "illegal_argument");
+  EXPECT_EQ(twice.error().message,
+            "Cannot register function: definitions at index 1 and 2 have overlapping arity "
+            "'integer'. This would create ambiguous function invocations.");
   const json::value wrong_order = definition_of(
       R"([{"name":"a","dataType":"date","defaultValue":{"type":"field","fieldName":["x"]}},
           {"name":"b","dataType":"date"}])");
   EXPECT_REASON(check_definitions(json::array{wrong_order}), Code::invalid, "illegal_argument");
 }
 
+// A long type and many optional parameters: each call would have it once more.
+TEST(CatalogDefinitionsTest, CallsOfFunctionsNeedNoMoreRoomThanTheirParameters) {
+  const auto parameters = [](size_t count) {
+    std::string text = R"([{"name":"a","dataType":{"type":"external","catalogString":")" +
+                       std::string(1 << 20, 'x') + "\"}}";
+    for (size_t i = 1; i < count; i++)
+      text += R"(,{"name":"b","dataType":"date",)"
+              R"("defaultValue":{"type":"literal","dataType":"date","value":"1"}})";
+    return text + "]";
+  };
+  const size_t before_bytes = resident_bytes_max();
+  const json::value largest = definition_of(parameters(function_parameters_max));
+  EXPECT_OK(check_definitions({largest}));
+  const Status twice = check_definitions({largest, largest});
+  EXPECT_REASON(twice, Code::invalid, "illegal_argument");
+  EXPECT_LT(twice.error().message.size(), 500U);
+  EXPECT_LT(resident_bytes_max() - before_bytes, size_t{100} << 20);
+  const auto more = parse_json(parameters(function_parameters_max + 1));
+  ASSERT_OK(more);
+  EXPECT_REASON(normal_parameters(&*more, "parameters"), Code::invalid, "illegal_argument");
+}
+
 TEST(CatalogDefinitionsTest, ImplementationsOfFunctions) {
-  json::array definitions{definition_of(one_int), definition_of("[]")};
+  FunctionDefinitions definitions({definition_of(one_int), definition_of("[]")});
   const auto given = parse_json(one_int);
   ASSERT_OK(given);
   const auto parameters = normal_parameters(&*given, "parameters");
@@ -287,19 +328,19 @@ TEST(CatalogDefinitionsTest, ImplementationsOfFunctions) {
   const auto spark = normal_impl(*parse_json(R"({"language":"SQL","runtime":"SPARK","sql":"2"})"));
   const auto trino =
       normal_impl(*parse_json(R"({"language":"JAVA","runtime":"TRINO","className":"C"})"));
-  EXPECT_REASON(add_impl(definitions, *parameters, *spark), Code::invalid, "illegal_argument");
-  EXPECT_REASON(update_impl(definitions, *parameters, "TRINO", *trino), Code::invalid,
+  EXPECT_REASON(definitions.add_impl(*parameters, *spark), Code::invalid, "illegal_argument");
+  EXPECT_REASON(definitions.update_impl(*parameters, "TRINO", *trino), Code::invalid,
                 "illegal_argument");
-  EXPECT_REASON(remove_impl(definitions, *parameters, "TRINO"), Code::invalid, "illegal_argument");
-  EXPECT_REASON(remove_impl(definitions, *parameters, "SPARK"), Code::invalid, "illegal_argument");
-  EXPECT_OK(add_impl(definitions, *parameters, *trino));
-  EXPECT_OK(update_impl(definitions, *parameters, "SPARK", *spark));
-  EXPECT_EQ(definitions[0].at("impls"), (json::array{*spark, *trino}));
-  EXPECT_OK(remove_impl(definitions, *parameters, "SPARK"));
-  EXPECT_EQ(definitions[0].at("impls"), (json::array{*trino}));
-  EXPECT_OK(remove_definition(definitions, *parameters));
-  EXPECT_REASON(remove_definition(definitions, *parameters), Code::invalid, "illegal_argument");
-  EXPECT_REASON(add_impl(definitions, *parameters, *spark), Code::invalid, "illegal_argument");
+  EXPECT_REASON(definitions.remove_impl(*parameters, "TRINO"), Code::invalid, "illegal_argument");
+  EXPECT_REASON(definitions.remove_impl(*parameters, "SPARK"), Code::invalid, "illegal_argument");
+  EXPECT_OK(definitions.add_impl(*parameters, *trino));
+  EXPECT_OK(definitions.update_impl(*parameters, "SPARK", *spark));
+  EXPECT_EQ(definitions.all()[0].at("impls"), (json::array{*spark, *trino}));
+  EXPECT_OK(definitions.remove_impl(*parameters, "SPARK"));
+  EXPECT_EQ(definitions.all()[0].at("impls"), (json::array{*trino}));
+  EXPECT_OK(definitions.remove(*parameters));
+  EXPECT_REASON(definitions.remove(*parameters), Code::invalid, "illegal_argument");
+  EXPECT_REASON(definitions.add_impl(*parameters, *spark), Code::invalid, "illegal_argument");
   // Types that nobody knows are no types of parameters.
   EXPECT_REASON(
       normal_definition(*parse_json(R"({"parameters":[{"name":"a","dataType":"odd"}]})"), "d"),

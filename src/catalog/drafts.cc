@@ -7,6 +7,7 @@
 
 #include "catalog/catalog_error.h"
 #include "catalog/data_type.h"
+#include "catalog/entity.h"
 #include "catalog/function_definition.h"
 #include "catalog/name_rules.h"
 #include "catalog/table_parts.h"
@@ -38,8 +39,12 @@ Result<std::string> read_kind(std::string_view name, std::string_view text,
 // An array of normal forms, as it is stored: empty for none. Fields in it are columns.
 using Normal = Result<json::value> (*)(const json::value&);
 Result<std::string> read_parts(RequestFields& fields, std::string_view name, Normal normal,
-                               const std::vector<std::string>* columns) {
+                               const FieldNames* columns) {
   TRY_ASSIGN(const std::vector<const json::value*> given, fields.list(name));
+  if (given.size() > catalog_indexes_max) {
+    return illegal_argument(
+        fmt::format("\"{}\" has at most {} elements", name, catalog_indexes_max));
+  }
   json::array result;
   for (const json::value* one : given) {
     TRY_ASSIGN(json::value part, normal(*one));
@@ -69,18 +74,19 @@ Status draft_catalog(RequestFields& fields, CatalogEntity& draft) {
 Status draft_table(RequestFields& fields, CatalogEntity& draft) {
   stored::CatalogTable& table = *draft.mutable_table();
   TRY_ASSIGN(const std::vector<const json::value*> columns, fields.list("columns"));
-  std::vector<std::string> names;
+  TRY(check_column_count(columns.size()));
+  FieldNames names;
   std::vector<std::string> incremented;
   std::set<std::string> seen;
   for (const json::value* given : columns) {
     TRY_ASSIGN(stored::CatalogColumn column, read_column(*given));
-    TRY(check_name(CatalogType::column, column.name()));
+    TRY(check_name(CatalogType::column, column.name(), fields.name_pattern));
     if (!seen.insert(column.name()).second) {
       return illegal_argument(fmt::format("Column {} is given twice", column.name()));
     }
-    names.push_back(column.name());
+    names.add(column.name());
     if (column.auto_increment()) incremented.push_back(column.name());
-    column.set_id(names.size());
+    column.set_id(seen.size());
     *table.add_columns() = std::move(column);
   }
   if (incremented.size() > 1) {
@@ -89,7 +95,7 @@ Status draft_table(RequestFields& fields, CatalogEntity& draft) {
         "your table: [{}]",
         fmt::join(incremented, ",")));
   }
-  table.set_next_column_id(names.size() + 1);
+  table.set_next_column_id(seen.size() + 1);
   TRY_ASSIGN(*table.mutable_sort_orders_json(),
              read_parts(fields, "sortOrders", normal_sort_order, &names));
   if (const json::value* distribution = fields.find("distribution")) {
@@ -130,6 +136,7 @@ Status draft_model(RequestFields&, CatalogEntity& draft) {
 Status draft_view(RequestFields& fields, CatalogEntity& draft) {
   stored::CatalogView& view = *draft.mutable_view();
   TRY_ASSIGN(const std::vector<const json::value*> columns, fields.list("columns"));
+  TRY(check_column_count(columns.size()));
   for (const json::value* given : columns) {
     TRY_ASSIGN(*view.add_columns(), read_column(*given));
   }
@@ -253,13 +260,14 @@ Result<json::value> normal_custom_content(const json::value& content) {
 
 }  // namespace
 
-Result<CatalogEntity> draft_of(CatalogType type, const json::value& request) {
+Result<CatalogEntity> draft_of(CatalogType type, const json::value& request, NamePattern pattern) {
   const auto* found = std::ranges::find(drafts, type, &DraftOf::type);
   if (found == std::end(drafts)) return illegal_argument("nothing of this type can be made so");
   TRY_ASSIGN(RequestFields fields, RequestFields::of(request, "request"));
+  fields.name_pattern = pattern;
   CatalogEntity draft;
   TRY_ASSIGN(*draft.mutable_name(), fields.required_text("name"));
-  TRY(check_name(type, draft.name()));
+  TRY(check_name(type, draft.name(), pattern));
   TRY_ASSIGN(std::optional<std::string> comment, fields.text("comment"));
   if (comment) {
     TRY(check_comment(*comment));
@@ -273,6 +281,11 @@ Result<CatalogEntity> draft_of(CatalogType type, const json::value& request) {
   TRY(found->more(fields, draft));
   if (!found->ignores_unknown) TRY(fields.finish());
   return draft;
+}
+
+Status check_column_count(size_t columns) {
+  if (columns <= catalog_columns_max) return {};
+  return illegal_argument(fmt::format("It has at most {} columns", catalog_columns_max));
 }
 
 Result<stored::CatalogColumn> read_column(const json::value& value) {

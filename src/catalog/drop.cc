@@ -133,32 +133,23 @@ Result<bool> Catalog::drop(const CatalogCall& call, const EntityPath& path,
   return dropped;
 }
 
-Result<std::vector<DroppedEntity>> Catalog::list_dropped(const CatalogCall& call,
-                                                         const EntityPath& parent, CatalogType type,
-                                                         size_t limit) {
-  if (limit == 0 || limit > catalog_list_entries_max)
-    return illegal_argument(fmt::format("a limit is 1 to {}", catalog_list_entries_max));
+Result<PageStart> Catalog::list_dropped(const CatalogCall& call, const EntityPath& parent,
+                                        CatalogType type, const PageStart& from,
+                                        FunctionRef<void(const DroppedEntity&)> visit) {
   TRY_ASSIGN(const EntityPath child, child_of(parent, type, {}));
   TRY(call.tenant.admit(call.caller, Access::read));
   TRY_ASSIGN(const EntityWay way, find_way(call.tenant, child));
   TRY(require_parent(way));
   const Bytes prefix = dropped_prefix(call.tenant.id(), way.parent(), type, std::nullopt);
-  std::vector<DroppedEntity> all;
-  Status bad;
-  const auto take = [&](ByteView key, ByteView value) {
+  const auto take = [&](ByteView key, ByteView value) -> Status {
     Bytes scratch;
     stored::CatalogDropped message;
-    const auto decoded = decode<CatalogDroppedKey>(key, scratch);
-    bad = decoded ? decode_message(value, message, "note of what was dropped")
-                  : Status(decoded.error());
-    if (!bad) return Visit::stop;
-    all.push_back({decoded->ref, std::string(decoded->name), decoded->due_ms, message.by()});
-    return Visit::go_on;
+    TRY_ASSIGN(const auto decoded, decode<CatalogDroppedKey>(key, scratch));
+    TRY(decode_message(value, message, "note of what was dropped"));
+    visit({decoded.ref, std::string(decoded.name), decoded.due_ms, message.by()});
+    return {};
   };
-  TRY(call.tenant.map().engine.scan(
-      {.begin = prefix, .end = prefix_end(prefix), .entries_max = limit}, take));
-  TRY(bad);
-  return all;
+  return read_record_page(call.tenant, prefix, prefix_end(prefix), from, take);
 }
 
 Result<Entity> Catalog::undelete(const CatalogCall& call, const EntityPath& path) {

@@ -28,6 +28,17 @@ class CatalogDropTest : public CatalogFixture {
     put_member(key);
     put_member(inverse);
   }
+  std::vector<DroppedEntity> dropped_in(const EntityPath& parent, CatalogType type) {
+    std::vector<DroppedEntity> all;
+    PageStart from;
+    do {
+      const auto next = catalog_->list_dropped(call(reader), parent, type, from,
+                                               [&](const auto& each) { all.push_back(each); });
+      EXPECT_OK(next);
+      from = next.value_or(PageStart());
+    } while (from);
+    return all;
+  }
   bool is_stored(const Bytes& key) {
     Value value;
     EXPECT_OK(memory_.get(key, value));
@@ -99,13 +110,12 @@ TEST_P(CatalogDropTest, WhatIsDroppedComesBack) {
   EXPECT_REASON(catalog_->undelete(call(), table("t")), Code::exists, "table_exists");
   clock_.advance_ms(1);
   EXPECT_TRUE(*catalog_->drop(call(), table("t")));
-  const auto dropped = catalog_->list_dropped(call(reader), schema_, CatalogType::table);
-  ASSERT_OK(dropped);
-  ASSERT_EQ(dropped->size(), 2u);
-  EXPECT_EQ((*dropped)[0].ref, first.ref);
-  EXPECT_EQ((*dropped)[0].name, "t");
-  EXPECT_EQ((*dropped)[0].by, "ada");
-  EXPECT_EQ((*dropped)[1].dropped_ms, start_ms + 2);
+  const std::vector<DroppedEntity> dropped = dropped_in(schema_, CatalogType::table);
+  ASSERT_EQ(dropped.size(), 2u);
+  EXPECT_EQ(dropped[0].ref, first.ref);
+  EXPECT_EQ(dropped[0].name, "t");
+  EXPECT_EQ(dropped[0].by, "ada");
+  EXPECT_EQ(dropped[1].dropped_ms, start_ms + 2);
   // The last first.
   const auto back = catalog_->undelete(call(), table("t"));
   ASSERT_OK(back);
@@ -118,6 +128,17 @@ TEST_P(CatalogDropTest, WhatIsDroppedComesBack) {
                 "no_such_table");
 }
 
+TEST_P(CatalogDropTest, ListsOfWhatWasDroppedHaveNoEnd) {
+  create_schema();
+  constexpr size_t count = 2 * record_page_entries + 10;
+  for (size_t i = 0; i < count; i++) {
+    create(table("t"));
+    clock_.advance_ms(1);
+    EXPECT_TRUE(*catalog_->drop(call(), table("t")));
+  }
+  EXPECT_EQ(dropped_in(schema_, CatalogType::table).size(), count);
+}
+
 TEST_P(CatalogDropTest, AWholeTreeComesBack) {
   create_schema();
   const Entity made = create(table("t"));
@@ -126,9 +147,7 @@ TEST_P(CatalogDropTest, AWholeTreeComesBack) {
   clock_.advance_ms(10);
   EXPECT_TRUE(*catalog_->drop(call(), metalake("lake"), {.force = true}));
   EXPECT_REASON(catalog_->undelete(call(), table("gone")), Code::not_found, "no_such_metalake");
-  const auto lakes = catalog_->list_dropped(call(reader), {}, CatalogType::metalake);
-  ASSERT_OK(lakes);
-  EXPECT_EQ(lakes->size(), 1u);
+  EXPECT_EQ(dropped_in({}, CatalogType::metalake).size(), 1u);
   ASSERT_OK(catalog_->undelete(call(), metalake("lake")));
   EXPECT_EQ(catalog_->load(call(reader), table("t"))->ref, made.ref);
   EXPECT_EQ(names(schema_, CatalogType::table), Names{"t"});
@@ -141,7 +160,7 @@ TEST_P(CatalogDropTest, WhatIsBeingCollectedCannotComeBack) {
   EXPECT_TRUE(*catalog_->drop(call(), schema_, {.force = true}));
   EXPECT_EQ(collect_once(), 0u) << "more than one call takes";
   EXPECT_REASON(catalog_->undelete(call(), schema_), Code::not_found, "no_such_schema");
-  EXPECT_TRUE(catalog_->list_dropped(call(reader), catalog_path_, CatalogType::schema)->empty());
+  EXPECT_TRUE(dropped_in(catalog_path_, CatalogType::schema).empty());
   create(schema_);
   EXPECT_EQ(names(schema_, CatalogType::table), Names{});
   open_catalog_anew();  // forgets how far it was

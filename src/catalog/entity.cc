@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/no_wait.h"
 #include "catalog/catalog_error.h"
 #include "codec/stored_message.h"
 
@@ -71,6 +72,10 @@ CatalogType catalog_type_at(CatalogType type, size_t depth) {
   return depth == catalog_depth(type) ? type : levels[depth - 1];
 }
 
+bool is_member_of_metalake(CatalogType type) {
+  return type >= CatalogType::tag && type <= CatalogType::role;
+}
+
 bool is_searchable(CatalogType type) {
   return type != CatalogType::metalake && type != CatalogType::user && type != CatalogType::group &&
          type != CatalogType::role;
@@ -87,8 +92,14 @@ Status check_tag(const Entity& entity, std::string_view if_match) {
   return version_changed(entity.ref.type, entity.name());
 }
 
+Status check_loop_bytes(size_t bytes) {
+  if (!NoWait::is_on() || bytes <= catalog_loop_entity_bytes_max) return {};
+  return Error{Code::busy, "the entity is too large for an event loop", would_wait_reason};
+}
+
 Result<Entity> decode_entity(std::span<const CatalogRef> above, const CatalogRef& ref,
                              ByteView value) {
+  TRY(check_loop_bytes(value.size()));
   Entity entity{ref, {above.begin(), above.end()}, {}};
   TRY(decode_message(value, entity.stored, "catalog entity"));
   return entity;

@@ -18,6 +18,15 @@ namespace trellis {
 inline constexpr size_t catalog_name_bytes_max = 1'024;
 // Of one entity as it is stored.
 inline constexpr size_t catalog_entity_bytes_max = 4 * 1024 * 1024;
+// Of tags, policies, users, groups and roles, many of which are read at once.
+inline constexpr size_t catalog_member_bytes_max = 64 * 1024;
+// What an event loop may read or write; more is for threads that may take their time.
+inline constexpr size_t catalog_loop_entity_bytes_max = 64 * 1024;
+// Of one table or view.
+inline constexpr size_t catalog_columns_max = 10'000;
+inline constexpr size_t catalog_indexes_max = 1'000;
+// Of one request.
+inline constexpr size_t catalog_updates_max = 10'000;
 
 // Names from the metalake down: {"lake", "hive", "sales", "orders"} is a table. Users, groups,
 // roles, tags and policies stand in a metalake, a column in its table.
@@ -41,6 +50,8 @@ std::string to_string(const EntityPath& path);
 size_t catalog_depth(CatalogType type);
 // The type of what stands at that level on the way to things of `type`: 1 is the metalake.
 CatalogType catalog_type_at(CatalogType type, size_t depth);
+// Whether it stands in a metalake beside its catalogs: tags, policies, users, groups, roles.
+bool is_member_of_metalake(CatalogType type);
 // Whether names of the type are found by a search.
 bool is_searchable(CatalogType type);
 
@@ -60,6 +71,8 @@ std::string entity_tag(const Entity& entity);
 // version_changed if it has another tag. Empty: any will do.
 Status check_tag(const Entity& entity, std::string_view if_match);
 
+// would_wait: it is too large for a loop (base/no_wait.h), on which this is.
+Status check_loop_bytes(size_t bytes);
 Result<Entity> decode_entity(std::span<const CatalogRef> above, const CatalogRef& ref,
                              ByteView value);
 // Null: it has none of that name, or is no table.

@@ -4,6 +4,7 @@
 
 #include "catalog/catalog_error.h"
 #include "catalog/drafts.h"
+#include "catalog/entity.h"
 
 namespace trellis {
 namespace {
@@ -36,20 +37,40 @@ TextMap locations_in(const TextMap& properties) {
   return locations;
 }
 
-// Fills in what stands in {{braces}}.
-Status fill_in(std::string& path, const TextMap& values) {
-  for (size_t begin = 0; (begin = path.find("{{", begin)) != std::string::npos;) {
-    const size_t end = path.find("}}", begin);
-    if (end == std::string::npos) break;
-    const std::string name = path.substr(begin + 2, end - begin - 2);
+// What a fileset's locations may still take, all of them together: values are filled in as often as
+// a path asks for them, so that a small request could name a large one.
+struct RoomForPaths {
+  size_t bytes = catalog_entity_bytes_max;
+
+  Status take(size_t more) {
+    if (more > bytes) {
+      return illegal_argument(fmt::format("The locations of a fileset have at most {} bytes",
+                                          catalog_entity_bytes_max));
+    }
+    bytes -= more;
+    return {};
+  }
+};
+
+// With what stands in {{braces}} filled in.
+Result<std::string> filled_in(std::string_view path, const TextMap& values, RoomForPaths& room) {
+  std::string filled;
+  for (;;) {
+    const size_t begin = path.find("{{");
+    const size_t end = begin == std::string_view::npos ? begin : path.find("}}", begin);
+    const size_t plain = end == std::string_view::npos ? path.size() : begin;
+    TRY(room.take(plain));
+    filled += path.substr(0, plain);
+    if (end == std::string_view::npos) return filled;
+    const std::string name(path.substr(begin + 2, end - begin - 2));
     const auto value = values.find(name);
     if (value == values.end() || value->second.empty()) {
       return illegal_argument("No value found for placeholder: {{" + name + "}}");
     }
-    path.replace(begin, end + 2 - begin, value->second);
-    begin += value->second.size();
+    TRY(room.take(value->second.size()));
+    filled += value->second;
+    path.remove_prefix(end + 2);
   }
-  return {};
 }
 
 // As Hadoop writes a path of the machine's own file system.
@@ -80,6 +101,16 @@ Status set_default_location(stored::CatalogEntity& draft) {
       "The fileset property {} must be set and must be one of the fileset locations, location "
       "names: [{}], default location name: {}",
       key, fmt::join(names, ", "), given == properties.end() ? "null" : given->second));
+}
+
+// Whether a name of the path is "..", which leads out of what it stands in.
+bool leads_up(std::string_view path) {
+  for (;;) {
+    const size_t slash = path.find('/');
+    if (path.substr(0, slash) == "..") return true;
+    if (slash == std::string_view::npos) return false;
+    path.remove_prefix(slash + 1);
+  }
 }
 
 }  // namespace
@@ -114,9 +145,10 @@ Status place_fileset(const FilesetPlace& place, stored::CatalogEntity& draft) {
   values["schema"] = place.schema;
   values["fileset"] = draft.name();
   fileset.clear_locations();
-  for (auto& [name, path] : locations) {
-    TRY(fill_in(path, values));
-    (*fileset.mutable_locations())[name] = qualified(path);
+  RoomForPaths room;
+  for (const auto& [name, path] : locations) {
+    TRY_ASSIGN(const std::string filled, filled_in(path, values, room));
+    (*fileset.mutable_locations())[name] = qualified(filled);
   }
   return set_default_location(draft);
 }
@@ -142,6 +174,7 @@ Result<std::string> fileset_location(const stored::CatalogEntity& fileset,
     sub_path.remove_suffix(1);
   }
   if (sub_path.empty()) return location;
+  if (leads_up(sub_path)) return illegal_argument("A path in a fileset must not contain ..");
   if (location.ends_with('/')) location.pop_back();
   if (!sub_path.starts_with('/')) location += '/';
   return location.append(sub_path);

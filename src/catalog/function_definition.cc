@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <vector>
 
 #include "catalog/catalog_error.h"
 #include "catalog/data_type.h"
+#include "catalog/entity.h"
 #include "catalog/request_fields.h"
 #include "catalog/table_parts.h"
 
@@ -59,6 +58,10 @@ Result<json::value> named_types(const json::value& list, const std::string& path
                                 bool has_default) {
   const json::array* array = list.if_array();
   if (array == nullptr) return illegal_argument(fmt::format("\"{}\" must be an array", path));
+  const size_t count_max = has_default ? function_parameters_max : catalog_columns_max;
+  if (array->size() > count_max) {
+    return illegal_argument(fmt::format("\"{}\" has at most {} elements", path, count_max));
+  }
   json::array result;
   for (size_t i = 0; i < array->size(); ++i) {
     TRY_ASSIGN(json::value one,
@@ -87,12 +90,9 @@ Result<json::value> normal_resources(const json::value& value) {
   return json::value(std::move(result));
 }
 
-// What calls may look like, by the types of their arguments: "integer,string".
-Result<std::vector<std::string>> arities_of(const json::value& definition) {
-  std::vector<std::string> arities;
-  std::string arity;
+// Parameters with default values stand at the end.
+Status check_order(const json::array& parameters) {
   bool is_optional = false;
-  const json::array& parameters = definition.at("parameters").get_array();
   for (size_t i = 0; i < parameters.size(); ++i) {
     const json::object& parameter = parameters[i].get_object();
     const bool has_default = parameter.contains("defaultValue");
@@ -103,33 +103,28 @@ Result<std::vector<std::string>> arities_of(const json::value& definition) {
           "parameter list.",
           letters_of(parameter.at("name")), i));
     }
-    if (has_default) arities.push_back(arity);
     is_optional = has_default;
-    if (i > 0) arity += ',';
-    arity += simple_type(parameter.at("dataType"));
   }
-  arities.push_back(arity);
-  return arities;
+  return {};
+}
+
+// A call with the first so many parameters, as messages show it: "integer,string".
+std::string arity_text(const json::value& definition, size_t count) {
+  constexpr size_t shown_max = 200;
+  const json::array& parameters = definition.at("parameters").get_array();
+  std::string text;
+  for (size_t i = 0; i < count && text.size() <= shown_max; ++i) {
+    if (i > 0) text += ',';
+    text += simple_type(parameters[i].at("dataType"));
+  }
+  if (text.size() > shown_max) text = text.substr(0, shown_max) + "...";
+  return text;
 }
 
 bool same_parameters(const json::array& a, const json::array& b) {
   return std::ranges::equal(a, b, [](const json::value& x, const json::value& y) {
     return x.at("name") == y.at("name") && x.at("dataType") == y.at("dataType");
   });
-}
-
-json::array::iterator find_definition(json::array& definitions, const json::value& parameters) {
-  return std::ranges::find_if(definitions, [&](const json::value& definition) {
-    return same_parameters(definition.at("parameters").get_array(), parameters.get_array());
-  });
-}
-
-Result<json::array*> impls_of(json::array& definitions, const json::value& parameters,
-                              std::string_view what) {
-  const auto found = find_definition(definitions, parameters);
-  if (found != definitions.end()) return &found->at("impls").get_array();
-  return illegal_argument(fmt::format(
-      "Cannot {} implementation: no definition found with the specified parameters", what));
 }
 
 json::array::iterator find_impl(json::array& impls, std::string_view runtime) {
@@ -208,54 +203,99 @@ Result<json::value> normal_definition(const json::value& value, const std::strin
   return json::value(std::move(result));
 }
 
+// --- calls ---
+
+std::vector<size_t> FunctionCalls::calls_of(const json::value& definition) {
+  std::vector<size_t> calls;
+  size_t call = 0;  // without arguments
+  for (const json::value& parameter : definition.at("parameters").get_array()) {
+    if (parameter.get_object().contains("defaultValue")) calls.push_back(call);
+    call = longer_.try_emplace({call, simple_type(parameter.at("dataType"))}, longer_.size() + 1)
+               .first->second;
+  }
+  calls.push_back(call);
+  return calls;
+}
+
+Result<std::optional<FunctionCalls::Clash>> FunctionCalls::add(const json::value& definition,
+                                                               size_t owner) {
+  const json::array& parameters = definition.at("parameters").get_array();
+  TRY(check_order(parameters));
+  const std::vector<size_t> calls = calls_of(definition);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (const auto other = owners_.find(calls[i]); other != owners_.end())
+      return std::optional(Clash{parameters.size() + 1 - calls.size() + i, other->second});
+  }
+  for (const size_t call : calls) owners_[call] = owner;
+  return std::optional<Clash>();
+}
+
+void FunctionCalls::remove(const json::value& definition) {
+  for (const size_t call : calls_of(definition)) owners_.erase(call);
+}
+
 Status check_definitions(const json::array& definitions) {
-  std::map<std::string, size_t> seen;
+  FunctionCalls calls;
   for (size_t i = 0; i < definitions.size(); ++i) {
-    TRY_ASSIGN(const std::vector<std::string> arities, arities_of(definitions[i]));
-    for (const std::string& arity : arities) {
-      const auto [other, is_new] = seen.emplace(arity, i);
-      if (is_new) continue;
-      return illegal_argument(fmt::format(
-          "Cannot register function: definitions at index {} and {} have overlapping arity '{}'. "
-          "This would create ambiguous function invocations.",
-          other->second, i, arity));
-    }
+    TRY_ASSIGN(const auto clash, calls.add(definitions[i], i));
+    if (!clash) continue;
+    return illegal_argument(fmt::format(
+        "Cannot register function: definitions at index {} and {} have overlapping arity '{}'. "
+        "This would create ambiguous function invocations.",
+        clash->owner, i, arity_text(definitions[i], clash->parameters)));
   }
   return {};
 }
 
-Status add_definition(json::array& definitions, json::value definition) {
-  TRY_ASSIGN(const std::vector<std::string> added, arities_of(definition));
-  for (const json::value& existing : definitions) {
-    TRY_ASSIGN(const std::vector<std::string> arities, arities_of(existing));
-    for (const std::string& arity : added) {
-      if (std::ranges::find(arities, arity) == arities.end()) continue;
-      return illegal_argument(fmt::format(
-          "Cannot add definition: arity '{}' overlaps with an existing definition. This would "
-          "create ambiguous function invocations.",
-          arity));
-    }
+// --- changes ---
+
+json::array::iterator FunctionDefinitions::find(const json::value& parameters) {
+  return std::ranges::find_if(definitions_, [&](const json::value& definition) {
+    return same_parameters(definition.at("parameters").get_array(), parameters.get_array());
+  });
+}
+
+Result<json::array*> FunctionDefinitions::impls_of(const json::value& parameters,
+                                                   std::string_view what) {
+  const auto found = find(parameters);
+  if (found != definitions_.end()) return &found->at("impls").get_array();
+  return illegal_argument(fmt::format(
+      "Cannot {} implementation: no definition found with the specified parameters", what));
+}
+
+Status FunctionDefinitions::add(json::value definition) {
+  if (!calls_) {
+    calls_.emplace();
+    for (const json::value& existing : definitions_) TRY(calls_->add(existing, 0));
   }
-  definitions.push_back(std::move(definition));
+  TRY_ASSIGN(const auto clash, calls_->add(definition, 0));
+  if (clash) {
+    return illegal_argument(fmt::format(
+        "Cannot add definition: arity '{}' overlaps with an existing definition. This would "
+        "create ambiguous function invocations.",
+        arity_text(definition, clash->parameters)));
+  }
+  definitions_.push_back(std::move(definition));
   return {};
 }
 
-Status remove_definition(json::array& definitions, const json::value& parameters) {
-  if (definitions.size() == 1) {
+Status FunctionDefinitions::remove(const json::value& parameters) {
+  if (definitions_.size() == 1) {
     return illegal_argument(
         "Cannot remove the only definition. Use dropFunction to remove the entire function.");
   }
-  const auto found = find_definition(definitions, parameters);
-  if (found == definitions.end()) {
+  const auto found = find(parameters);
+  if (found == definitions_.end()) {
     return illegal_argument(
         "Cannot remove definition: no definition found with the specified parameters");
   }
-  definitions.erase(found);
+  if (calls_) calls_->remove(*found);
+  definitions_.erase(found);
   return {};
 }
 
-Status add_impl(json::array& definitions, const json::value& parameters, json::value impl) {
-  TRY_ASSIGN(json::array * impls, impls_of(definitions, parameters, "add"));
+Status FunctionDefinitions::add_impl(const json::value& parameters, json::value impl) {
+  TRY_ASSIGN(json::array * impls, impls_of(parameters, "add"));
   const std::string_view runtime = letters_of(impl.at("runtime"));
   if (find_impl(*impls, runtime) != impls->end()) {
     return illegal_argument(fmt::format(
@@ -267,18 +307,17 @@ Status add_impl(json::array& definitions, const json::value& parameters, json::v
   return {};
 }
 
-Status update_impl(json::array& definitions, const json::value& parameters,
-                   std::string_view runtime, json::value impl) {
-  TRY_ASSIGN(json::array * impls, impls_of(definitions, parameters, "update"));
+Status FunctionDefinitions::update_impl(const json::value& parameters, std::string_view runtime,
+                                        json::value impl) {
+  TRY_ASSIGN(json::array * impls, impls_of(parameters, "update"));
   const auto found = find_impl(*impls, runtime);
   if (found == impls->end()) return no_runtime("update", runtime);
   *found = std::move(impl);
   return {};
 }
 
-Status remove_impl(json::array& definitions, const json::value& parameters,
-                   std::string_view runtime) {
-  TRY_ASSIGN(json::array * impls, impls_of(definitions, parameters, "remove"));
+Status FunctionDefinitions::remove_impl(const json::value& parameters, std::string_view runtime) {
+  TRY_ASSIGN(json::array * impls, impls_of(parameters, "remove"));
   const auto found = find_impl(*impls, runtime);
   if (found == impls->end()) return no_runtime("remove", runtime);
   if (impls->size() == 1) {

@@ -271,11 +271,10 @@ Result<std::vector<Label>> labels_of(Catalog& catalog, const CatalogCall& call,
     const CatalogRef& ref = way.refs[level];
     TRY_ASSIGN(const std::vector<CatalogRef> refs,
                related_from(tenant, metalake.id, relation_of(type), ref));
-    TRY_ASSIGN(std::vector<std::optional<Entity>> entities,
-               live_members(catalog, tenant, metalake, refs));
-    for (std::optional<Entity>& entity : entities) {
-      if (!entity || !seen.insert(entity->ref).second) continue;
-      Label label{std::move(*entity), {}, level + 1 < way.refs.size()};
+    TRY_ASSIGN(std::vector<Entity> entities, live_members(catalog, tenant, metalake, refs));
+    for (Entity& entity : entities) {
+      if (!seen.insert(entity.ref).second) continue;
+      Label label{std::move(entity), {}, level + 1 < way.refs.size()};
       TRY_ASSIGN(const auto relation,
                  load_relation(tenant, metalake.id, {relation_of(type), ref, label.entity.ref}));
       if (relation) label.values.assign(relation->values().begin(), relation->values().end());

@@ -51,10 +51,9 @@ Result<std::optional<EntityPath>> owner_of(Catalog& catalog, const CatalogCall& 
   TRY_ASSIGN(const std::vector<CatalogRef> refs,
              related_from(tenant, metalake.id, CatalogRelation::owner, way.ref()));
   TRY_ASSIGN(const auto owners, live_members(catalog, tenant, metalake, refs));
-  for (const std::optional<Entity>& owner : owners)
-    if (owner)
-      return std::optional(EntityPath{owner->ref.type, {object.names.front(), owner->name()}});
-  return std::optional<EntityPath>();
+  if (owners.empty()) return std::optional<EntityPath>();
+  const Entity& owner = owners.front();
+  return std::optional(EntityPath{owner.ref.type, {object.names.front(), owner.name()}});
 }
 
 Status set_owner(const CatalogCall& call, const EntityPath& object, const EntityPath& owner) {

@@ -62,8 +62,8 @@ Status add_partition(const CatalogCall& call, const EntityPath& table,
         if (entity.stored.table().partitioning_json().empty()) {
           return illegal_argument(fmt::format("Table {} is not partitioned", entity.name()));
         }
-        std::vector<std::string> columns;
-        for (const auto& column : entity.stored.table().columns()) columns.push_back(column.name());
+        FieldNames columns;
+        for (const auto& column : entity.stored.table().columns()) columns.add(column.name());
         TRY(check_fields(partition, columns));
         TRY_ASSIGN(const CatalogChange::Record record,
                    change.record(partition_key(change.keyspace(), entity.ref, name)));

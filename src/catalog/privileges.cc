@@ -60,6 +60,7 @@ constexpr PrivilegeForm forms[] = {
     {"use_model", Privilege::use_model, on_model, "model"},
     {"create_tag", Privilege::create_tag, on_metalake},
     {"apply_tag", Privilege::apply_tag, on_metalake | types({CatalogType::tag})},
+    {"view_tag", Privilege::view_tag, on_metalake | types({CatalogType::tag})},
     {"create_policy", Privilege::create_policy, on_metalake},
     {"apply_policy", Privilege::apply_policy, on_metalake | types({CatalogType::policy})},
     {"register_job_template", Privilege::register_job_template, on_metalake},

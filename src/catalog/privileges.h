@@ -38,6 +38,7 @@ enum class Privilege : uint8_t {
   use_model,
   create_tag,
   apply_tag,
+  view_tag,
   create_policy,
   apply_policy,
   register_job_template,

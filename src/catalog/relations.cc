@@ -9,6 +9,7 @@ namespace {
 
 constexpr ByteView inverse_value = "\x01";
 constexpr const char* relation_what = "relation";
+constexpr size_t members_at_once = 64;
 
 Bytes relation_key(KeyspaceId keyspace, const Uuid& metalake, const RelationEnds& ends) {
   return encode(CatalogRelationKey{keyspace, metalake, ends.relation, ends.from, ends.to});
@@ -172,26 +173,37 @@ Result<std::optional<stored::CatalogRelation>> load_relation(Tenant& tenant, con
   return std::optional(std::move(relation));
 }
 
-Result<std::vector<std::optional<Entity>>> live_members(Catalog& catalog, Tenant& tenant,
-                                                        const CatalogRef& metalake,
-                                                        std::span<const CatalogRef> refs) {
+Status visit_live_members(Catalog& catalog, Tenant& tenant, const CatalogRef& metalake,
+                          std::span<const CatalogRef> refs, FunctionRef<void(Entity&)> visit) {
   const std::span<const CatalogRef> above(&metalake, 1);
-  std::vector<Bytes> keys;
-  for (const CatalogRef& ref : refs) keys.push_back(entity_key(tenant.id(), above, ref));
-  std::vector<Value> values(keys.size());
-  TRY(tenant.map().engine.multi_get(std::vector<ByteView>(keys.begin(), keys.end()), values));
-  std::vector<std::optional<Entity>> members;
-  for (size_t i = 0; i < refs.size(); i++) {
-    TRY_ASSIGN(std::optional<Entity> member, read_member(tenant, metalake, refs[i], values[i]));
-    // It may have been renamed between the two reads.
-    for (unsigned tries = 0; !member && values[i].found() && tries < 3; tries++) {
-      TRY_ASSIGN(const std::optional<EntityPath> path, catalog.path_of(tenant, refs[i]));
-      if (!path) break;
-      TRY(tenant.map().engine.get(keys[i], values[i]));
-      TRY_ASSIGN(member, read_member(tenant, metalake, refs[i], values[i]));
+  for (size_t first = 0; first < refs.size(); first += members_at_once) {
+    const auto portion = refs.subspan(first, std::min(members_at_once, refs.size() - first));
+    std::vector<Bytes> keys;
+    for (const CatalogRef& ref : portion) keys.push_back(entity_key(tenant.id(), above, ref));
+    std::vector<Value> values(keys.size());
+    TRY(tenant.map().engine.multi_get(std::vector<ByteView>(keys.begin(), keys.end()), values));
+    for (size_t i = 0; i < portion.size(); i++) {
+      TRY_ASSIGN(std::optional<Entity> member,
+                 read_member(tenant, metalake, portion[i], values[i]));
+      // It may have been renamed between the two reads.
+      for (unsigned tries = 0; !member && values[i].found() && tries < 3; tries++) {
+        TRY_ASSIGN(const std::optional<EntityPath> path, catalog.path_of(tenant, portion[i]));
+        if (!path) break;
+        TRY(tenant.map().engine.get(keys[i], values[i]));
+        TRY_ASSIGN(member, read_member(tenant, metalake, portion[i], values[i]));
+      }
+      if (member) visit(*member);
     }
-    members.push_back(std::move(member));
   }
+  return {};
+}
+
+Result<std::vector<Entity>> live_members(Catalog& catalog, Tenant& tenant,
+                                         const CatalogRef& metalake,
+                                         std::span<const CatalogRef> refs) {
+  std::vector<Entity> members;
+  TRY(visit_live_members(catalog, tenant, metalake, refs,
+                         [&](Entity& member) { members.push_back(std::move(member)); }));
   return members;
 }
 

@@ -51,10 +51,14 @@ Result<PageStart> related_to(Tenant& tenant, const Uuid& metalake, CatalogRelati
 Result<std::optional<stored::CatalogRelation>> load_relation(Tenant& tenant, const Uuid& metalake,
                                                              const RelationEnds& ends);
 
-// Tags, policies, users, groups and roles by their refs; absent: not alive. In the order asked for.
-Result<std::vector<std::optional<Entity>>> live_members(Catalog& catalog, Tenant& tenant,
-                                                        const CatalogRef& metalake,
-                                                        std::span<const CatalogRef> refs);
+// Tags, policies, users, groups and roles by their refs, those that live, in the order asked for.
+// They are read a few at a time: whoever needs little of each keeps only that.
+Status visit_live_members(Catalog& catalog, Tenant& tenant, const CatalogRef& metalake,
+                          std::span<const CatalogRef> refs, FunctionRef<void(Entity&)> visit);
+// All of each.
+Result<std::vector<Entity>> live_members(Catalog& catalog, Tenant& tenant,
+                                         const CatalogRef& metalake,
+                                         std::span<const CatalogRef> refs);
 
 // --- grants ---
 

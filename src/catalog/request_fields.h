@@ -34,6 +34,9 @@ std::string ascii_uppered(std::string_view text);
 // A text, or the text of a number or boolean; nothing for objects, arrays and null.
 std::optional<std::string> scalar_text(const json::value& value);
 
+// What names of schemas, tables and columns may be like (name_rules.h): some providers allow more.
+enum class NamePattern : uint8_t { plain, any_letters };
+
 class RequestFields {
  public:
   // `what` is static text.
@@ -53,6 +56,8 @@ class RequestFields {
   Result<std::vector<const json::value*>> list(std::string_view name);
 
   Status finish() const;
+
+  NamePattern name_pattern = NamePattern::plain;  // of names in it
 
  private:
   explicit RequestFields(JsonMembers members) : members_(std::move(members)) {}

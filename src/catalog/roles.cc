@@ -136,8 +136,8 @@ Result<std::vector<stored::CatalogPrivilege>> merged(
 class Granting {
  public:
   Granting(const CatalogCall& call, const EntityPath& role, GrantKind kind,
-           std::span<const SecurableObject> objects)
-      : call_(call), kind_(kind), objects_(objects), paths_{role} {
+           std::span<const SecurableObject> objects, const std::string& if_match)
+      : call_(call), kind_(kind), objects_(objects), if_match_(if_match), paths_{role} {
     for (const SecurableObject& object : objects) paths_.push_back(object.path);
   }
 
@@ -173,7 +173,9 @@ class Granting {
   Status change(CatalogChange& change) {
     TRY(change.require());
     TRY_ASSIGN(role_, change.entity());
+    TRY(check_tag(role_, if_match_));
     if (kind_ == GrantKind::replace) TRY(remove_others(change));
+    size_t added = 0;
     for (size_t i = 1; i < paths_.size(); i++) {
       TRY(as_object(change.require(i, IfDisabled::itself_is_fine)));
       const EntityWay& way = change.way(i);
@@ -182,12 +184,36 @@ class Granting {
       std::vector<stored::CatalogPrivilege> held;
       if (record.found()) {
         TRY_ASSIGN(held, decode_grant(record.value()));
+      } else {
+        added++;
       }
       TRY_ASSIGN(const auto now, merged(kind_, std::move(held), objects_[i - 1].privileges));
       TRY(put_grant(change, role_.ref, way.above(), way.ref(), now));
     }
+    if (kind_ == GrantKind::grant && added > 0) TRY(check_room(change, added));
     TRY(change.put(role_));
     return change.log(kind_ == GrantKind::revoke ? "revoke" : "grant", role_);
+  }
+
+  // Whether the role may have so many objects as it has now; so all of them can be answered.
+  Status check_room(CatalogChange& change, size_t added) {
+    const Bytes prefix = grants_prefix(change.keyspace(), role_.ref);
+    size_t count = 0;
+    std::optional<Bytes> from = prefix;
+    while (from && count <= role_objects_max) {
+      TRY_ASSIGN(
+          ScanPage page,
+          change.view().scan(
+              {.begin = *from, .end = prefix_end(prefix), .entries_max = role_objects_max + 1},
+              [](ByteView, ByteView) { return Visit::go_on; }));
+      count += page.entries;
+      from = std::move(page.resume);
+    }
+    if (count <= role_objects_max) return {};
+    return illegal_argument(
+        fmt::format("A role has privileges on at most {} objects; these are {} "
+                    "more",
+                    role_objects_max, added));
   }
 
   Status remove_others(CatalogChange& change) {
@@ -210,6 +236,7 @@ class Granting {
   const CatalogCall& call_;
   const GrantKind kind_;
   const std::span<const SecurableObject> objects_;
+  const std::string& if_match_;
   std::vector<EntityPath> paths_;
   std::vector<GrantPlace> places_;
   Entity role_;
@@ -346,13 +373,15 @@ Result<std::vector<SecurableObject>> objects_of_role(Catalog& catalog, Tenant& t
 }
 
 Result<Entity> change_grants(Catalog& catalog, const CatalogCall& call, const EntityPath& role,
-                             GrantKind kind, std::span<const SecurableObject> objects) {
+                             GrantKind kind, std::span<const SecurableObject> objects,
+                             const std::string& if_match) {
   for (const SecurableObject& object : objects) TRY(check_object(catalog, call, object));
-  return Granting(call, role, kind, objects).run();
+  return Granting(call, role, kind, objects, if_match).run();
 }
 
 Result<Entity> change_roles(const CatalogCall& call, const EntityPath& principal,
-                            std::span<const std::string> names, bool grant) {
+                            std::span<const std::string> names, bool grant,
+                            const std::string& if_match) {
   std::vector<EntityPath> paths{principal};
   for (const std::string& name : std::set<std::string>(names.begin(), names.end()))
     paths.push_back({CatalogType::role, {principal.names.front(), name}});
@@ -376,6 +405,7 @@ Result<Entity> change_roles(const CatalogCall& call, const EntityPath& principal
   const auto run = [&](CatalogChange& change) -> Status {
     TRY(change.require());
     TRY_ASSIGN(entity, change.entity());
+    TRY(check_tag(entity, if_match));
     for (size_t i = 1; i < paths.size(); i++) {
       TRY(require_role(change.require(i)));
       const RelationEnds both = ends(change.way(), change.way(i));
@@ -397,15 +427,14 @@ Result<std::vector<std::string>> role_names(Catalog& catalog, Tenant& tenant,
                                             const CatalogRef& principal) {
   TRY_ASSIGN(const std::vector<CatalogRef> refs,
              related_from(tenant, metalake.id, CatalogRelation::role, principal));
-  TRY_ASSIGN(const auto roles, live_members(catalog, tenant, metalake, refs));
   std::vector<std::string> names;
-  for (const std::optional<Entity>& role : roles)
-    if (role) names.push_back(role->name());
+  TRY(visit_live_members(catalog, tenant, metalake, refs,
+                         [&](const Entity& role) { names.push_back(role.name()); }));
   return names;
 }
 
-Result<std::vector<Entity>> roles_of_object(Catalog& catalog, const CatalogCall& call,
-                                            const EntityPath& object) {
+Result<std::vector<RoleName>> roles_of_object(Catalog& catalog, const CatalogCall& call,
+                                              const EntityPath& object) {
   Tenant& tenant = call.tenant;
   TRY(tenant.admit(call.caller, Access::read));
   TRY_ASSIGN(const EntityWay way, find_way(tenant, object));
@@ -413,12 +442,11 @@ Result<std::vector<Entity>> roles_of_object(Catalog& catalog, const CatalogCall&
   const CatalogRef& metalake = way.refs.front();
   std::vector<CatalogRef> refs;
   TRY(related_to(tenant, metalake.id, CatalogRelation::grant, way.ref(), {}, refs, related_max));
-  TRY_ASSIGN(std::vector<std::optional<Entity>> roles,
-             live_members(catalog, tenant, metalake, refs));
-  std::vector<Entity> found;
-  for (std::optional<Entity>& role : roles)
-    if (role) found.push_back(std::move(*role));
-  return found;
+  std::vector<RoleName> roles;
+  TRY(visit_live_members(catalog, tenant, metalake, refs, [&](const Entity& role) {
+    roles.push_back({role.ref, role.name()});
+  }));
+  return roles;
 }
 
 }  // namespace trellis

@@ -48,22 +48,31 @@ Result<Entity> create_role(Catalog& catalog, const CatalogCall& call, const Enti
 Result<std::vector<SecurableObject>> objects_of_role(Catalog& catalog, Tenant& tenant,
                                                      const Entity& role);
 
+// With privileges in one role.
+inline constexpr size_t role_objects_max = 10'000;
 enum class GrantKind : uint8_t {
   grant,
   revoke,
   replace,  // these are all that it may do from now on
 };
+// `if_match`: as in AlterOptions.
 Result<Entity> change_grants(Catalog& catalog, const CatalogCall& call, const EntityPath& role,
-                             GrantKind kind, std::span<const SecurableObject> objects);
+                             GrantKind kind, std::span<const SecurableObject> objects,
+                             const std::string& if_match = {});
 // Of a user or group. Those it has or has not already are passed over.
 Result<Entity> change_roles(const CatalogCall& call, const EntityPath& principal,
-                            std::span<const std::string> names, bool grant);
+                            std::span<const std::string> names, bool grant,
+                            const std::string& if_match = {});
 
 // Names of the roles that a user or group has, and of those that may do something with a thing.
 Result<std::vector<std::string>> role_names(Catalog& catalog, Tenant& tenant,
                                             const CatalogRef& metalake,
                                             const CatalogRef& principal);
-Result<std::vector<Entity>> roles_of_object(Catalog& catalog, const CatalogCall& call,
-                                            const EntityPath& object);
+struct RoleName {
+  CatalogRef ref;
+  std::string name;
+};
+Result<std::vector<RoleName>> roles_of_object(Catalog& catalog, const CatalogCall& call,
+                                              const EntityPath& object);
 
 }  // namespace trellis

@@ -86,7 +86,10 @@ class Finder {
       for (const Hit& hit : hits) {
         TRY_ASSIGN(std::optional<EntityPath> path, catalog_.path_of(tenant_, hit.ref));
         if (!path) continue;
-        TRY_ASSIGN(const bool fits, fits_all(*path));
+        TRY_ASSIGN(bool fits, fits_all(*path));
+        if (fits && search_.sees) {
+          TRY_ASSIGN(fits, search_.sees(*path));
+        }
         if (!fits) continue;
         page.found.push_back({hit.ref, std::move(*path)});
         if (page.found.size() < search_.limit) continue;

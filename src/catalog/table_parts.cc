@@ -239,16 +239,10 @@ Status add_number(const json::value& value, const char* name, json::object& resu
   return {};
 }
 
-bool same_ignoring_case(std::string_view a, std::string_view b) {
-  return ascii_lowered(a) == ascii_lowered(b);
-}
-
-Status check_field(const json::value& name, std::span<const std::string> columns) {
+Status check_field(const json::value& name, const FieldNames& columns) {
   if (columns.empty()) return illegal_argument("columns cannot be null or empty");
   const std::string_view first = chars_of(name.get_array().front());
-  const auto count = std::ranges::count_if(
-      columns, [&](const std::string& column) { return same_ignoring_case(column, first); });
-  if (count == 1) return {};
+  if (columns.has_one(first)) return {};
   return illegal_argument(fmt::format("partition field {} not found in table", first));
 }
 
@@ -375,7 +369,14 @@ Result<json::value> normal_index(const json::value& value) {
   return json::value(std::move(result));
 }
 
-Status check_fields(const json::value& normal, std::span<const std::string> columns) {
+void FieldNames::add(std::string_view column) { counts_[ascii_lowered(column)]++; }
+
+bool FieldNames::has_one(std::string_view name) const {
+  const auto found = counts_.find(ascii_lowered(name));
+  return found != counts_.end() && found->second == 1;
+}
+
+Status check_fields(const json::value& normal, const FieldNames& columns) {
   if (const json::array* array = normal.if_array()) {
     for (const json::value& element : *array) TRY(check_fields(element, columns));
     return {};

@@ -7,6 +7,7 @@
 #include "catalog/catalog_error.h"
 #include "catalog/data_type.h"
 #include "catalog/drafts.h"
+#include "catalog/entity.h"
 #include "catalog/name_rules.h"
 #include "catalog/table_parts.h"
 
@@ -14,8 +15,6 @@ namespace trellis {
 namespace {
 
 using stored::CatalogColumn;
-using stored::CatalogEntity;
-using Columns = google::protobuf::RepeatedPtrField<CatalogColumn>;
 using TableUpdate = CatalogUpdates::Step;
 
 // A column of a nested field is called by all its names: "a.b".
@@ -25,19 +24,6 @@ Result<std::string> read_field_name(RequestFields& fields, std::string_view name
     return illegal_argument(fmt::format("\"{}\" field is required and cannot be empty", name));
   }
   return fmt::format("{}", fmt::join(parts, "."));
-}
-
-int find_column(const Columns& columns, std::string_view name) {
-  for (int i = 0; i < columns.size(); ++i) {
-    if (columns[i].name() == name) return i;
-  }
-  return -1;
-}
-
-// Moves the column at `from` so that it is at `to`.
-void move_column(Columns& columns, int from, int to) {
-  for (; from < to; ++from) columns.SwapElements(from, from + 1);
-  for (; from > to; --from) columns.SwapElements(from, from - 1);
 }
 
 struct Position {
@@ -61,10 +47,11 @@ Result<Position> read_position(const json::value& value) {
   return illegal_argument("Unknown json column position: " + shown(&value));
 }
 
-// Where the column is to be among the others. `others` ends before the column itself.
-Result<int> index_of(const Position& position, const Columns& columns, int self) {
+// Where the column, which stands at `self`, is to be among the others.
+Result<int> index_of(const Position& position, const TableColumns& columns, int self) {
   if (position.kind == Position::Kind::first) return 0;
-  const int after = find_column(columns, position.column);
+  const CatalogColumn* found = columns.find(position.column);
+  const int after = found == nullptr ? -1 : columns.index_of(*found);
   if (after < 0 || after == self) {
     return illegal_argument(
         fmt::format("Column {} not found for adding column after it", position.column));
@@ -75,7 +62,8 @@ Result<int> index_of(const Position& position, const Columns& columns, int self)
 Result<TableUpdate> read_add_column(RequestFields& fields) {
   TRY_ASSIGN(const std::string name, read_field_name(fields, "fieldName"));
   TRY_ASSIGN(const std::vector<std::string> parts, fields.text_list("fieldName"));
-  for (const std::string& part : parts) TRY(check_name(CatalogType::column, part));
+  for (const std::string& part : parts)
+    TRY(check_name(CatalogType::column, part, fields.name_pattern));
   if (fields.find("type") == nullptr) {
     return illegal_argument("\"type\" field is required and cannot be empty");
   }
@@ -88,54 +76,45 @@ Result<TableUpdate> read_add_column(RequestFields& fields) {
   if (const json::value* given = fields.find("position")) {
     TRY_ASSIGN(position, read_position(*given));
   }
-  return TableUpdate([added, position](CatalogEntity& entity) -> Status {
-    stored::CatalogTable& table = *entity.mutable_table();
-    Columns& columns = *table.mutable_columns();
-    if (find_column(columns, added.name()) >= 0) {
+  return TableUpdate([added, position](ChangingEntity& entity) -> Status {
+    TableColumns& columns = entity.columns();
+    if (columns.find(added.name()) != nullptr) {
       return illegal_argument(fmt::format("Column {} already exists", added.name()));
     }
-    const int last = columns.size();
-    int index = last;
+    int index = columns.size();
     if (position.kind != Position::Kind::by_default) {
-      TRY_ASSIGN(index, index_of(position, columns, last));
+      TRY_ASSIGN(index, index_of(position, columns, columns.size()));
     }
-    CatalogColumn& column = *columns.Add();
-    column = added;
-    const uint64_t id = std::max<uint64_t>(table.next_column_id(), 1);
-    column.set_id(id);
-    table.set_next_column_id(id + 1);
-    move_column(columns, last, index);
-    return {};
+    return columns.add(added, index);
   });
 }
 
 // A change of one column that must be there.
-using ChangeColumn = std::function<Status(Columns&, int index)>;
+using ChangeColumn = std::function<Status(TableColumns&, CatalogColumn&)>;
 TableUpdate column_update(std::string name, std::string_view what, ChangeColumn change) {
   return
-      [name = std::move(name), what, change = std::move(change)](CatalogEntity& entity) -> Status {
-        Columns& columns = *entity.mutable_table()->mutable_columns();
-        const int index = find_column(columns, name);
-        if (index < 0)
+      [name = std::move(name), what, change = std::move(change)](ChangingEntity& entity) -> Status {
+        CatalogColumn* column = entity.columns().find(name);
+        if (column == nullptr)
           return illegal_argument(fmt::format("Column {} not found for {}", name, what));
-        return change(columns, index);
+        return change(entity.columns(), *column);
       };
 }
 
 Result<TableUpdate> read_rename_column(RequestFields& fields) {
   TRY_ASSIGN(std::string name, read_field_name(fields, "oldFieldName"));
   TRY_ASSIGN(std::string new_name, fields.required_text("newFieldName"));
-  TRY(check_name(CatalogType::column, new_name));
-  return column_update(
-      name, "RenameColumn", [name, new_name](Columns& columns, int index) -> Status {
-        const int other = find_column(columns, new_name);
-        if (other >= 0 && other != index) {
-          return illegal_argument(
-              fmt::format("Column {} already exists when renaming column {}", new_name, name));
-        }
-        columns[index].set_name(new_name);
-        return {};
-      });
+  TRY(check_name(CatalogType::column, new_name, fields.name_pattern));
+  return column_update(name, "RenameColumn",
+                       [name, new_name](TableColumns& columns, CatalogColumn& column) -> Status {
+                         const CatalogColumn* other = columns.find(new_name);
+                         if (other != nullptr && other != &column) {
+                           return illegal_argument(fmt::format(
+                               "Column {} already exists when renaming column {}", new_name, name));
+                         }
+                         columns.rename(column, new_name);
+                         return {};
+                       });
 }
 
 Result<TableUpdate> read_column_type(RequestFields& fields) {
@@ -146,8 +125,8 @@ Result<TableUpdate> read_column_type(RequestFields& fields) {
   }
   TRY_ASSIGN(const json::value type, normal_type(*given));
   return column_update(name, "UpdateColumnType",
-                       [text = json_text(type)](Columns& columns, int index) -> Status {
-                         columns[index].set_type_json(text);
+                       [text = json_text(type)](TableColumns&, CatalogColumn& column) -> Status {
+                         column.set_type_json(text);
                          return {};
                        });
 }
@@ -157,8 +136,8 @@ Result<TableUpdate> read_column_comment(RequestFields& fields) {
   TRY_ASSIGN(std::string comment, fields.required_text("newComment"));
   TRY(check_comment(comment));
   return column_update(name, "UpdateColumnComment",
-                       [comment](Columns& columns, int index) -> Status {
-                         columns[index].set_comment(comment);
+                       [comment](TableColumns&, CatalogColumn& column) -> Status {
+                         column.set_comment(comment);
                          return {};
                        });
 }
@@ -171,12 +150,13 @@ Result<TableUpdate> read_column_position(RequestFields& fields) {
   }
   TRY_ASSIGN(const Position position, read_position(*given));
   return column_update(name, "UpdateColumnPosition",
-                       [position](Columns& columns, int index) -> Status {
+                       [position](TableColumns& columns, CatalogColumn& column) -> Status {
                          if (position.kind == Position::Kind::by_default) {
                            return illegal_argument("Unsupported column position: DEFAULT");
                          }
-                         TRY_ASSIGN(const int to, index_of(position, columns, index));
-                         move_column(columns, index, to);
+                         const int from = columns.index_of(column);
+                         TRY_ASSIGN(const int to, index_of(position, columns, from));
+                         columns.move(from, to);
                          return {};
                        });
 }
@@ -185,8 +165,8 @@ Result<TableUpdate> read_column_nullability(RequestFields& fields) {
   TRY_ASSIGN(std::string name, read_field_name(fields, "fieldName"));
   TRY_ASSIGN(const bool nullable, fields.flag("nullable", true));
   return column_update(name, "UpdateColumnNullability",
-                       [nullable](Columns& columns, int index) -> Status {
-                         columns[index].set_not_null(!nullable);
+                       [nullable](TableColumns&, CatalogColumn& column) -> Status {
+                         column.set_not_null(!nullable);
                          return {};
                        });
 }
@@ -198,19 +178,20 @@ Result<TableUpdate> read_column_default(RequestFields& fields) {
     return illegal_argument("\"newDefaultValue\" field is required and cannot be empty");
   }
   TRY_ASSIGN(const json::value expression, normal_expression(*given));
-  return column_update(name, "UpdateColumnDefaultValue",
-                       [text = json_text(expression)](Columns& columns, int index) -> Status {
-                         columns[index].set_default_json(text);
-                         return {};
-                       });
+  return column_update(
+      name, "UpdateColumnDefaultValue",
+      [text = json_text(expression)](TableColumns&, CatalogColumn& column) -> Status {
+        column.set_default_json(text);
+        return {};
+      });
 }
 
 Result<TableUpdate> read_column_increment(RequestFields& fields) {
   TRY_ASSIGN(std::string name, read_field_name(fields, "fieldName"));
   TRY_ASSIGN(const bool auto_increment, fields.flag("autoIncrement", false));
   return column_update(name, "UpdateColumnAutoIncrement",
-                       [auto_increment](Columns& columns, int index) -> Status {
-                         columns[index].set_auto_increment(auto_increment);
+                       [auto_increment](TableColumns&, CatalogColumn& column) -> Status {
+                         column.set_auto_increment(auto_increment);
                          return {};
                        });
 }
@@ -218,34 +199,25 @@ Result<TableUpdate> read_column_increment(RequestFields& fields) {
 Result<TableUpdate> read_delete_column(RequestFields& fields) {
   TRY_ASSIGN(std::string name, read_field_name(fields, "fieldName"));
   TRY_ASSIGN(const bool if_exists, fields.flag("ifExists", false));
-  return TableUpdate([name = std::move(name), if_exists](CatalogEntity& entity) -> Status {
-    Columns& columns = *entity.mutable_table()->mutable_columns();
-    const int index = find_column(columns, name);
-    if (index >= 0) columns.DeleteSubrange(index, 1);
-    if (index >= 0 || if_exists) return {};
+  return TableUpdate([name = std::move(name), if_exists](ChangingEntity& entity) -> Status {
+    const CatalogColumn* column = entity.columns().find(name);
+    if (column != nullptr) entity.columns().remove(*column);
+    if (column != nullptr || if_exists) return {};
     return illegal_argument(
         fmt::format("Column {} not found for deletion while ifExists is false", name));
   });
-}
-
-Result<json::array> indexes_of(const stored::CatalogTable& table) {
-  if (table.indexes_json().empty()) return json::array();
-  TRY_ASSIGN(json::value indexes, stored_json(table.indexes_json()));
-  return std::move(indexes.as_array());
-}
-
-void set_indexes(stored::CatalogTable& table, json::array indexes) {
-  table.set_indexes_json(indexes.empty() ? "" : json_text(json::value(std::move(indexes))));
 }
 
 Result<TableUpdate> read_add_index(RequestFields& fields) {
   const json::value* given = fields.find("index");
   if (given == nullptr) return illegal_argument("Index cannot be null");
   TRY_ASSIGN(const json::value index, normal_index(*given));
-  return TableUpdate([index](CatalogEntity& entity) -> Status {
-    TRY_ASSIGN(json::array indexes, indexes_of(entity.table()));
-    indexes.push_back(index);
-    set_indexes(*entity.mutable_table(), std::move(indexes));
+  return TableUpdate([index](ChangingEntity& entity) -> Status {
+    TRY_ASSIGN(json::array * indexes, entity.indexes());
+    if (indexes->size() >= catalog_indexes_max) {
+      return illegal_argument(fmt::format("A table has at most {} indexes", catalog_indexes_max));
+    }
+    indexes->push_back(index);
     return {};
   });
 }
@@ -254,17 +226,16 @@ Result<TableUpdate> read_delete_index(RequestFields& fields) {
   TRY_ASSIGN(const std::optional<std::string> name, fields.text("name"));
   if (!name) return illegal_argument("Index name cannot be null");
   TRY_ASSIGN(const bool if_exists, fields.flag("ifExists", false));
-  return TableUpdate([name = *name, if_exists](CatalogEntity& entity) -> Status {
-    TRY_ASSIGN(json::array indexes, indexes_of(entity.table()));
-    const auto removed = std::ranges::remove_if(indexes, [&](const json::value& index) {
+  return TableUpdate([name = *name, if_exists](ChangingEntity& entity) -> Status {
+    TRY_ASSIGN(json::array * indexes, entity.indexes());
+    const auto removed = std::ranges::remove_if(*indexes, [&](const json::value& index) {
       const json::value* its_name = index.get_object().if_contains("name");
       return its_name != nullptr && *its_name == json::string_view(name);
     });
     if (removed.empty() && !if_exists) {
       return illegal_argument(fmt::format("Index {} does not exist while ifExists is false", name));
     }
-    indexes.erase(removed.begin(), removed.end());
-    set_indexes(*entity.mutable_table(), std::move(indexes));
+    indexes->erase(removed.begin(), removed.end());
     return {};
   });
 }

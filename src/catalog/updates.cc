@@ -7,6 +7,7 @@
 
 #include "catalog/catalog_error.h"
 #include "catalog/drafts.h"
+#include "catalog/entity.h"
 #include "catalog/function_definition.h"
 #include "catalog/name_rules.h"
 #include "catalog/table_updates.h"
@@ -19,19 +20,19 @@ using Step = CatalogUpdates::Step;
 
 Result<Step> read_rename(CatalogType type, RequestFields& fields) {
   TRY_ASSIGN(std::string name, fields.required_text("newName"));
-  TRY(check_name(type, name));
-  return Step([name = std::move(name)](CatalogEntity& entity) -> Status {
-    entity.set_name(name);
+  TRY(check_name(type, name, fields.name_pattern));
+  return Step([name = std::move(name)](ChangingEntity& entity) -> Status {
+    entity.stored().set_name(name);
     return {};
   });
 }
 
 Step comment_step(std::optional<std::string> comment) {
-  return [comment = std::move(comment)](CatalogEntity& entity) -> Status {
+  return [comment = std::move(comment)](ChangingEntity& entity) -> Status {
     if (comment) {
-      entity.set_comment(*comment);
+      entity.stored().set_comment(*comment);
     } else {
-      entity.clear_comment();
+      entity.stored().clear_comment();
     }
     return {};
   };
@@ -59,17 +60,17 @@ Result<Step> read_set_property(CatalogType type, RequestFields& fields) {
   TRY_ASSIGN(std::string property, read_property(type, fields));
   TRY_ASSIGN(std::optional<std::string> value, fields.text("value"));
   if (!value) return illegal_argument("\"value\" field is required and cannot be null");
-  return Step(
-      [property = std::move(property), value = std::move(*value)](CatalogEntity& entity) -> Status {
-        (*entity.mutable_properties())[property] = value;
-        return {};
-      });
+  return Step([property = std::move(property),
+               value = std::move(*value)](ChangingEntity& entity) -> Status {
+    (*entity.stored().mutable_properties())[property] = value;
+    return {};
+  });
 }
 
 Result<Step> read_remove_property(CatalogType type, RequestFields& fields) {
   TRY_ASSIGN(std::string property, read_property(type, fields));
-  return Step([property = std::move(property)](CatalogEntity& entity) -> Status {
-    entity.mutable_properties()->erase(property);
+  return Step([property = std::move(property)](ChangingEntity& entity) -> Status {
+    entity.stored().mutable_properties()->erase(property);
     return {};
   });
 }
@@ -78,6 +79,7 @@ Result<Step> read_remove_property(CatalogType type, RequestFields& fields) {
 Result<Step> read_replace_view(CatalogType, RequestFields& fields) {
   stored::CatalogView view;
   TRY_ASSIGN(const std::vector<const json::value*> columns, fields.list("columns"));
+  TRY(check_column_count(columns.size()));
   for (const json::value* column : columns) {
     TRY_ASSIGN(*view.add_columns(), read_column(*column));
   }
@@ -90,20 +92,17 @@ Result<Step> read_replace_view(CatalogType, RequestFields& fields) {
   TRY_ASSIGN(std::optional<std::string> comment, fields.text("comment"));
   if (comment) TRY(check_comment(*comment));
   return Step(
-      [view, set_comment = comment_step(std::move(comment))](CatalogEntity& entity) -> Status {
-        *entity.mutable_view() = view;
+      [view, set_comment = comment_step(std::move(comment))](ChangingEntity& entity) -> Status {
+        *entity.stored().mutable_view() = view;
         return set_comment(entity);
       });
 }
 
-using ChangeDefinitions = std::function<Status(json::array&)>;
+using ChangeDefinitions = std::function<Status(FunctionDefinitions&)>;
 Step definitions_step(ChangeDefinitions change) {
-  return [change = std::move(change)](CatalogEntity& entity) -> Status {
-    stored::CatalogFunction& function = *entity.mutable_function();
-    TRY_ASSIGN(json::value definitions, stored_json(function.definitions_json()));
-    TRY(change(definitions.as_array()));
-    function.set_definitions_json(json_text(definitions));
-    return {};
+  return [change = std::move(change)](ChangingEntity& entity) -> Status {
+    TRY_ASSIGN(FunctionDefinitions * definitions, entity.definitions());
+    return change(*definitions);
   };
 }
 
@@ -112,14 +111,13 @@ Result<Step> read_add_definition(CatalogType, RequestFields& fields) {
   TRY_ASSIGN(json::value definition,
              normal_definition(given == nullptr ? json::value() : *given, "definition"));
   return definitions_step(
-      [definition](json::array& definitions) { return add_definition(definitions, definition); });
+      [definition](FunctionDefinitions& definitions) { return definitions.add(definition); });
 }
 
 Result<Step> read_remove_definition(CatalogType, RequestFields& fields) {
   TRY_ASSIGN(json::value parameters, normal_parameters(fields.find("parameters"), "parameters"));
-  return definitions_step([parameters](json::array& definitions) {
-    return remove_definition(definitions, parameters);
-  });
+  return definitions_step(
+      [parameters](FunctionDefinitions& definitions) { return definitions.remove(parameters); });
 }
 
 Result<json::value> read_impl(RequestFields& fields) {
@@ -131,8 +129,8 @@ Result<json::value> read_impl(RequestFields& fields) {
 Result<Step> read_add_impl(CatalogType, RequestFields& fields) {
   TRY_ASSIGN(json::value parameters, normal_parameters(fields.find("parameters"), "parameters"));
   TRY_ASSIGN(json::value impl, read_impl(fields));
-  return definitions_step([parameters, impl](json::array& definitions) {
-    return add_impl(definitions, parameters, impl);
+  return definitions_step([parameters, impl](FunctionDefinitions& definitions) {
+    return definitions.add_impl(parameters, impl);
   });
 }
 
@@ -146,16 +144,16 @@ Result<Step> read_update_impl(CatalogType, RequestFields& fields) {
   TRY_ASSIGN(json::value parameters, normal_parameters(fields.find("parameters"), "parameters"));
   TRY_ASSIGN(std::string runtime, read_runtime(fields));
   TRY_ASSIGN(json::value impl, read_impl(fields));
-  return definitions_step([parameters, runtime, impl](json::array& definitions) {
-    return update_impl(definitions, parameters, runtime, impl);
+  return definitions_step([parameters, runtime, impl](FunctionDefinitions& definitions) {
+    return definitions.update_impl(parameters, runtime, impl);
   });
 }
 
 Result<Step> read_remove_impl(CatalogType, RequestFields& fields) {
   TRY_ASSIGN(json::value parameters, normal_parameters(fields.find("parameters"), "parameters"));
   TRY_ASSIGN(std::string runtime, read_runtime(fields));
-  return definitions_step([parameters, runtime](json::array& definitions) {
-    return remove_impl(definitions, parameters, runtime);
+  return definitions_step([parameters, runtime](FunctionDefinitions& definitions) {
+    return definitions.remove_impl(parameters, runtime);
   });
 }
 
@@ -165,8 +163,8 @@ Result<Step> read_content(CatalogType, RequestFields& fields) {
   if (given == nullptr) return illegal_argument("\"newContent\" must not be null");
   TRY_ASSIGN(std::string content, read_policy_content(type, given));
   return Step(
-      [type = std::move(type), content = std::move(content)](CatalogEntity& entity) -> Status {
-        stored::CatalogPolicy& policy = *entity.mutable_policy();
+      [type = std::move(type), content = std::move(content)](ChangingEntity& entity) -> Status {
+        stored::CatalogPolicy& policy = *entity.stored().mutable_policy();
         if (policy.policy_type() != type) {
           return illegal_argument(fmt::format("Policy type mismatch: expected {} but got {}",
                                               policy.policy_type(), type));
@@ -214,6 +212,10 @@ Result<std::vector<const json::value*>> read_update_list(const json::value& requ
   if (given == nullptr) return illegal_argument("\"updates\" field is required and cannot be null");
   TRY_ASSIGN(std::vector<const json::value*> updates, fields.list("updates"));
   TRY(fields.finish());
+  if (updates.size() > catalog_updates_max) {
+    return illegal_argument(
+        fmt::format("\"updates\" has at most {} elements", catalog_updates_max));
+  }
   return updates;
 }
 
@@ -224,7 +226,8 @@ Result<std::string> update_kind(const json::value& update) {
   return std::move(*kind);
 }
 
-Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value& request) {
+Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value& request,
+                                            NamePattern pattern) {
   TRY_ASSIGN(const std::vector<const json::value*> given, read_update_list(request));
   CatalogUpdates updates;
   std::vector<Step> of_columns;
@@ -232,10 +235,11 @@ Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value&
     TRY_ASSIGN(const std::string kind, update_kind(*update));
     TRY_ASSIGN(RequestFields fields, RequestFields::of(*update, "update"));
     fields.find("@type");
+    fields.name_pattern = pattern;
     if (type == CatalogType::table) {
       if (kind == "rename") {
         TRY_ASSIGN(std::optional<std::string> schema, fields.text("newSchemaName"));
-        if (schema && !is_blank(*schema)) updates.new_schema_ = std::move(schema);
+        updates.new_schema_ = schema && !is_blank(*schema) ? std::move(schema) : std::nullopt;
       }
       TRY_ASSIGN(std::optional<TableStep> step, read_table_update(kind, fields));
       if (step) {
@@ -262,9 +266,9 @@ Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value&
 }
 
 Status CatalogUpdates::apply(CatalogEntity& entity) const {
-  CatalogEntity changed = entity;
+  ChangingEntity changed(entity);
   for (const Step& step : steps_) TRY(step(changed));
-  entity = std::move(changed);
+  entity = changed.finish();
   return {};
 }
 

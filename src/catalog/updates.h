@@ -28,6 +28,7 @@
 
 #include "base/result.h"
 #include "catalog.pb.h"
+#include "catalog/changing_entity.h"
 #include "catalog/request_fields.h"
 #include "codec/catalog_ref.h"
 
@@ -35,21 +36,22 @@ namespace trellis {
 
 class CatalogUpdates {
  public:
-  static Result<CatalogUpdates> read(CatalogType type, const json::value& request);
+  static Result<CatalogUpdates> read(CatalogType type, const json::value& request,
+                                     NamePattern pattern = NamePattern::plain);
 
-  // Of a table that moves to another schema.
+  // Of a table that moves to another schema: what the last rename says.
   const std::optional<std::string>& new_schema() const { return new_schema_; }
   // As it was if there is an error.
   Status apply(stored::CatalogEntity& entity) const;
 
-  using Step = std::function<Status(stored::CatalogEntity&)>;
+  using Step = std::function<Status(ChangingEntity&)>;
 
  private:
   std::vector<Step> steps_;
   std::optional<std::string> new_schema_;
 };
 
-// The elements of "updates", of which there must be one at least. They live as long as `request`.
+// The elements of "updates", catalog_updates_max at most. They live as long as `request`.
 Result<std::vector<const json::value*>> read_update_list(const json::value& request);
 // "@type" of one.
 Result<std::string> update_kind(const json::value& update);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 
@@ -20,7 +21,7 @@ namespace trellis {
 namespace {
 
 json::value parsed(const std::string& text) {
-  auto value = parse_json(text);
+  auto value = parse_json(text, {.depth_max = 64, .values_max = 500'000});
   EXPECT_OK(value);
   return value.value_or(json::value());
 }
@@ -100,6 +101,25 @@ TEST(CatalogDraftsTest, LongComments) {
   EXPECT_EQ(with_comment(4'097), "A comment has 4096 characters at most");
 }
 
+TEST(CatalogDraftsTest, LettersOfAnyScript) {
+  const auto is_fine = [](const std::string& name, NamePattern pattern) {
+    return check_name(CatalogType::table, name, pattern).has_value();
+  };
+  for (const char* name : {"\xc3\xa4", "a$", "$", "\xe8\xa1\xa8", "\xce\xa9-1/x=y", "\xc3\xb1_"}) {
+    EXPECT_TRUE(is_fine(name, NamePattern::any_letters)) << name;
+    EXPECT_FALSE(is_fine(name, NamePattern::plain)) << name;
+    EXPECT_FALSE(check_name(CatalogType::view, name, NamePattern::any_letters).has_value());
+  }
+  // A space, no UTF-8, a sign of multiplication, a picture, a line separator, nothing.
+  for (const char* name :
+       {"a b", "\xc3", "\xff", "\xc3\x97", "\xf0\x9f\x98\x80", "\xe2\x80\xa8", "", "-a", "*"})
+    EXPECT_FALSE(is_fine(name, NamePattern::any_letters)) << name;
+  std::string longest;
+  for (int i = 0; i < 64; i++) longest += "\xc3\xa4";
+  EXPECT_TRUE(is_fine(longest, NamePattern::any_letters));
+  EXPECT_FALSE(is_fine(longest + "a", NamePattern::any_letters));
+}
+
 TEST(CatalogDraftsTest, LocationsOfFilesets) {
   const auto placed = [](const std::string& request, const FilesetPlace& place) -> std::string {
     stored::CatalogEntity draft = made(CatalogType::fileset, request);
@@ -131,6 +151,16 @@ TEST(CatalogDraftsTest, LocationsOfFilesets) {
             "b a=s3://c/1 b=s3://s-f");
   EXPECT_EQ(placed(R"({"name":"f","storageLocation":"s3://{{p}}"})", nowhere),
             "No value found for placeholder: {{p}}");
+  // A long value that is asked for often: what comes out is as large as it may be, or refused.
+  std::string often = R"({"name":"f","properties":{"placeholder-p":")" + std::string(1 << 20, 'x') +
+                      R"("},"storageLocation":")";
+  for (int i = 0; i < 100'000; i++) often += "{{p}}";
+  EXPECT_EQ(placed(often + "\"}", nowhere),
+            "The locations of a fileset have at most 4194304 bytes");
+  EXPECT_EQ(placed(R"({"name":"f","storageLocation":"s3://{{x}}{{fileset}}}}{{",
+                       "properties":{"placeholder-x":"{{fileset}}"}})",
+                   nowhere),
+            "unknown unknown=s3://{{fileset}}f}}{{");
   EXPECT_EQ(placed(R"({"name":"f","storageLocations":{"a":"s3://a","b":"s3://b"}})", nowhere),
             "The fileset property default-location-name must be set and must be one of the fileset "
             "locations, location names: [a, b], default location name: null");
@@ -147,6 +177,9 @@ TEST(CatalogDraftsTest, LocationsOfFilesets) {
   EXPECT_EQ(*fileset_location(fileset, "", " x/y "), "s3://a/x/y");
   EXPECT_EQ(*fileset_location(fileset, "b", "/x"), "t/x");
   EXPECT_REASON(fileset_location(fileset, "c", ""), Code::not_found, "no_such_location_name");
+  for (const char* up : {"..", " .. ", "/..", "x/../../y", "../x", "x/.."})
+    EXPECT_REASON(fileset_location(fileset, "", up), Code::invalid, "illegal_argument");
+  EXPECT_EQ(*fileset_location(fileset, "", "..x/y../..."), "s3://a/..x/y../...");
 }
 
 TEST(CatalogUpdatesTest, OfEveryType) {
@@ -349,6 +382,64 @@ TEST(CatalogUpdatesTest, EverythingOfATable) {
       R"("distribution":{"strategy":"none","number":0,"funcArgs":[]},"sortOrders":[],)"
       R"("indexes":[{"indexType":"BTREE","name":"j","fieldNames":[["d"]],"properties":{}}],)"
       R"("properties":{}})");
+}
+
+TEST(CatalogUpdatesTest, TheLastRenameDecidesAll) {
+  const auto schema_of = [](const std::string& updates) {
+    const auto read =
+        CatalogUpdates::read(CatalogType::table, parsed(R"({"updates":)" + updates + "}"));
+    EXPECT_OK(read);
+    stored::CatalogEntity table = abc();
+    EXPECT_OK(read->apply(table));
+    return table.name() + " " + read->new_schema().value_or("-");
+  };
+  const std::string here = R"({"@type":"rename","newName":"x"})";
+  const std::string there = R"({"@type":"rename","newName":"y","newSchemaName":"s2"})";
+  EXPECT_EQ(schema_of("[" + there + "," + here + "]"), "x -");
+  EXPECT_EQ(schema_of("[" + here + "," + there + "]"), "y s2");
+}
+
+// As many as there may be, on a table that is as wide as it may be: seconds if each looked at all
+// columns by name, or read all indexes.
+TEST(CatalogUpdatesTest, ManyOfThemTakeNoTime) {
+  stored::CatalogEntity table = abc();
+  const auto many = [](size_t count, FunctionRef<std::string(size_t)> each) {
+    std::string updates = "[";
+    for (size_t i = 0; i < count; i++) updates += (i == 0 ? "" : ",") + each(i);
+    return updates + "]";
+  };
+  const auto add = [](size_t i) {
+    return fmt::format(R"({{"@type":"addColumn","fieldName":["n{}"],"type":"date"}})", i);
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_OK(update(CatalogType::table, table, many(catalog_columns_max - 3, add)));
+  EXPECT_EQ(
+      update_problem(CatalogType::table, table,
+                     many(1,
+                          [](size_t) {
+                            return R"({"@type":"addColumn","fieldName":["more"],"type":"date"})";
+                          })),
+      "It has at most 10000 columns");
+  ASSERT_OK(
+      update(CatalogType::table, table, many(catalog_updates_max, [](size_t i) {
+               return fmt::format(
+                   R"({{"@type":"updateColumnComment","fieldName":["n{}"],"newComment":"c"}})",
+                   9'996 - i % 100);
+             })));
+  const auto index = [](size_t i) {
+    return fmt::format(R"({{"@type":"addTableIndex","index":)"
+                       R"({{"indexType":"btree","name":"i{}","fieldNames":[["a"]]}}}})",
+                       i);
+  };
+  ASSERT_OK(update(CatalogType::table, table, many(catalog_indexes_max - 1, index)));
+  EXPECT_EQ(update_problem(CatalogType::table, table, many(1, index)),
+            "A table has at most 1000 indexes");
+  ASSERT_OK(update(CatalogType::table, table, many(catalog_updates_max, [](size_t) {
+                     return R"({"@type":"deleteTableIndex","name":"none","ifExists":true})";
+                   })));
+  EXPECT_EQ(update_problem(CatalogType::table, table, many(catalog_updates_max + 1, index)),
+            "\"updates\" has at most 10000 elements");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST(CatalogUpdatesTest, WhatIsWrongChangesNothing) {

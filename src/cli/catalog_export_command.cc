@@ -91,9 +91,9 @@ void add_catalog_export_command(CLI::App& catalog, ClientCommands& commands) {
   command->footer(
       std::string(catalog_path_help) +
       "A line for each, parents first: {\"type\":\"schema\",\"names\":[\"lake\",\"hive\","
-      "\"sales\"],\"entity\":{...}}. Partitions and versions of models have lines, too, and of a "
-      "whole metalake what tags and policies are on, roles, users and groups; owners and "
-      "statistics have none. What is in a disabled metalake or catalog is left out.\n"
+      "\"sales\"],\"entity\":{...}}. Partitions, statistics, versions of models and owners have "
+      "lines, too, and of a whole metalake users and groups, what tags and policies are on, and "
+      "roles. What is in a disabled metalake or catalog is left out.\n"
       "It is not of one instant: changes that come meanwhile are in it or not; `trellis backup` "
       "is.\n"
       "Examples:\n"

@@ -119,6 +119,7 @@ Status print_change(ClientSession& session, const json::object& change) {
 
 Status print_log(ClientSession& session, const CatalogLogArguments& arguments) {
   std::string since = arguments.since;  // empty: from the oldest one on
+  std::string id;                       // of the metalake, so that another of the name is noticed
   uint64_t left = std::numeric_limits<uint64_t>::max();
   if (!arguments.limit.empty()) {
     TRY_ASSIGN(left, parse_whole_number(arguments.limit, 1));
@@ -128,8 +129,10 @@ Status print_log(ClientSession& session, const CatalogLogArguments& arguments) {
         fmt::format("/metalakes/{}/changes?limit={}", percent_encode(arguments.metalake),
                     std::min(left, changes_in_a_page));
     if (!since.empty()) target += "&since=" + since;
+    if (!id.empty()) target += "&metalakeId=" + percent_encode(id);
     TRY_ASSIGN(const ApiAnswer answer,
                session.api.ask({.target = catalog_target(session, target)}));
+    id = text_at(answer.object, "metalakeId");
     const json::array& changes = array_at(answer.object, "changes");
     for (const json::value& value : changes) {
       if (!value.is_object() || left == 0) continue;

@@ -4,10 +4,13 @@
 
 #include <atomic>
 #include <boost/json.hpp>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "cli/arguments.h"
 #include "cli/catalog_command.h"
@@ -44,7 +47,8 @@ json::object request_of(const CatalogRecord& record) {
   if (record.type == model_version_record && body.contains("uris")) body.erase("uri");
   if (body.contains("properties") && body["properties"].is_object()) {
     json::object& properties = body["properties"].get_object();
-    properties.erase("in-use");
+    if (record.type == metalake_kind.name || record.type == catalog_kind.name)
+      properties.erase("in-use");
     properties.erase("gravitino.identifier");
   }
   if (record.type == partition_record) return {{"partitions", json::array{std::move(body)}}};
@@ -53,6 +57,28 @@ json::object request_of(const CatalogRecord& record) {
 
 std::string metalake_rest(const CatalogRecord& record) {
   return entity_rest({&metalake_kind, {record.names.front()}});
+}
+
+// What of a version counts: another one that has the same is the same.
+std::string version_text(const json::object& version) {
+  json::object known;
+  if (version.contains("uri")) known["uris"] = json::object{{"unknown", version.at("uri")}};
+  for (const std::string_view member : {"uris", "comment", "properties"}) {
+    const json::value* value = version.if_contains(member);
+    const bool is_empty =
+        value == nullptr || value->is_null() || (value->is_object() && value->get_object().empty());
+    if (!is_empty && !value->is_object()) known[member] = *value;
+    if (is_empty || !value->is_object()) continue;
+    std::map<std::string, json::value> sorted;
+    for (const auto& each : value->get_object()) sorted.emplace(each.key(), each.value());
+    json::object& members = known[member].emplace_object();
+    for (const auto& [name, each] : sorted) members[name] = each;
+  }
+  std::set<std::string> aliases;
+  for (const json::value& alias : array_at(version, "aliases"))
+    if (alias.is_string()) aliases.emplace(alias.get_string());
+  known["aliases"] = json::array(aliases.begin(), aliases.end());
+  return json::serialize(known);
 }
 
 // {"tagsToAdd":["pii"]}, with values as version 2 has it.
@@ -81,25 +107,47 @@ class CatalogImporter {
   }
 
   Status add(CatalogRecord record) {
+    if (record.type == user_record || record.type == group_record || record.type == role_record ||
+        record.type == owner_record) {
+      TRY(find_out_access(record));
+      if (!*has_access_) return {};
+    }
     const CatalogKind* kind = find_catalog_kind(record.type);
     const bool is_leaf = kind != nullptr && kind->depth > schema_kind.depth;
     if (is_leaf) {
       batch_.push_back(std::move(record));
       return batch_.size() < batch_records ? Status() : make_batch();
     }
+    const bool is_metalake = text_at(record.entity, "type") == metalake_kind.name;
+    // Who imports would have no right to anything else any more.
+    if (record.type == owner_record && is_metalake) {
+      at_the_end_.push_back(std::move(record));
+      return {};
+    }
+    if (record.type == owner_record || record.type == statistics_record) {
+      behind_batch_.push_back(std::move(record));
+      return behind_batch_.size() < batch_records ? Status() : make_batch();
+    }
     TRY(make_batch());
     const json::object& properties = object_at(record.entity, "properties");
-    if (text_at(properties, "in-use") == "false") disabled_.push_back({kind, record.names});
-    return make(apis_[0], record);
+    if ((kind == &metalake_kind || kind == &catalog_kind) &&
+        text_at(properties, "in-use") == "false")
+      disabled_.push_back({kind, record.names});
+    TRY(make_one(apis_[0], record));
+    const bool has_roles = record.type == user_record || record.type == group_record;
+    if (has_roles) principals_.push_back(std::move(record));
+    return {};
   }
 
   Status finish() {
     TRY(make_batch());
+    for (const CatalogRecord& record : principals_) TRY(grant_roles(apis_[0], record));
     // What is in them had to be made before, and a catalog cannot be altered in a disabled
     // metalake.
     for (auto path = disabled_.rbegin(); path != disabled_.rend(); ++path)
       TRY(apis_[0].ask(json_call(HttpMethod::patch, catalog_target(session_, entity_rest(*path)),
                                  {{"inUse", false}})));
+    for (const CatalogRecord& record : at_the_end_) TRY(make_one(apis_[0], record));
     line_.clear();
     if (session_.json)
       return print_json(session_, {{"imported", made_.load()}, {"existed", existed_.load()}});
@@ -125,7 +173,46 @@ class CatalogImporter {
     return entities_rest(*find_catalog_kind(record.type), above);
   }
 
+  // Whether there are users at all.
+  Status find_out_access(const CatalogRecord& record) {
+    if (has_access_) return {};
+    constexpr unsigned status_off = 405;
+    TRY_ASSIGN(const ApiAnswer answer,
+               apis_[0].ask({.target = catalog_target(session_, metalake_rest(record) + "/users"),
+                             .expected_status = status_off}));
+    has_access_ = answer.status != status_off;
+    if (!*has_access_)
+      tell(record.names.front(),
+           "authorization is off: users, groups, roles and owners are left out");
+    return {};
+  }
+
+  ApiCall owner_call(const CatalogRecord& record) const {
+    const std::string rest = fmt::format("{}/owners/{}/{}", metalake_rest(record),
+                                         percent_encode(text_at(record.entity, "type")),
+                                         percent_encode(text_at(record.entity, "fullName")));
+    return json_call(
+        HttpMethod::put, catalog_target(session_, rest),
+        {{"name", record.names.back()}, {"type", text_at(record.entity, "ownerType")}});
+  }
+
+  ApiCall statistics_call(const CatalogRecord& record) const {
+    const auto& names = record.names;
+    std::string rest = fmt::format(
+        "{}/objects/table/{}/statistics", metalake_rest(record),
+        percent_encode(fmt::format("{}", fmt::join(names.begin() + 1, names.end(), "."))));
+    const json::object& values = object_at(record.entity, "statistics");
+    if (!record.entity.contains("partitionName"))
+      return json_call(HttpMethod::put, catalog_target(session_, rest), {{"updates", values}});
+    const json::object update{{"partitionName", text_at(record.entity, "partitionName")},
+                              {"statistics", values}};
+    return json_call(HttpMethod::put, catalog_target(session_, rest + "/partitions"),
+                     {{"updates", json::array{update}}});
+  }
+
   ApiCall call_of(const CatalogRecord& record) const {
+    if (record.type == owner_record) return owner_call(record);
+    if (record.type == statistics_record) return statistics_call(record);
     if (record.type != tag_object_record && record.type != policy_object_record)
       return json_call(HttpMethod::post, catalog_target(session_, target_of(record)),
                        request_of(record));
@@ -147,16 +234,13 @@ class CatalogImporter {
     return {};
   }
 
-  Status make(ApiClient& api, const CatalogRecord& record) {
-    TRY(make_one(api, record));
-    const bool has_roles = record.type == user_record || record.type == group_record;
-    return has_roles ? grant_roles(api, record) : Status();
-  }
-
   Status make_one(ApiClient& api, const CatalogRecord& record) {
     const std::string path = fmt::format("{}", fmt::join(record.names, "."));
-    // Versions have no names: they would be linked once more to a model that was there.
-    if (record.type == model_version_record && was_there(path)) return {};
+    // Versions have no names: they would be linked once more to a model that has them.
+    if (record.type == model_version_record) {
+      TRY_ASSIGN(const bool is_there, has_version(api, record));
+      if (is_there) return {};
+    }
     ApiCall call = call_of(record);
     call.expected_status = status_conflict;
     const auto answer = api.ask(call);
@@ -166,39 +250,54 @@ class CatalogImporter {
       if (number_at(answer->object, "code") != code_exists)
         return Error{Code::conflict, text_at(answer->object, "message")};
       existed_++;
-      const std::lock_guard lock(mutex_);
-      if (record.type == "model") models_there_.insert(path);
       return {};
     }
-    made_++;
+    if (record.type != owner_record && record.type != statistics_record) made_++;
     return {};
   }
 
-  bool was_there(const std::string& model) {
-    const std::lock_guard lock(mutex_);
-    return models_there_.contains(model);
+  // Whether its model has one that is the same, and was not taken for another one of the import.
+  // Records of one model follow each other; they are made one by one.
+  Result<bool> has_version(ApiClient& api, const CatalogRecord& record) {
+    if (record.names != model_) {
+      versions_.clear();
+      const std::string rest = target_of(record) + "?details=true";
+      TRY_ASSIGN(const ApiAnswer answer, api.ask({.target = catalog_target(session_, rest)}));
+      for (const json::value& value : array_at(answer.object, "infos"))
+        if (value.is_object()) versions_.insert(version_text(value.get_object()));
+      model_ = record.names;
+    }
+    const auto same = versions_.find(version_text(record.entity));
+    if (same == versions_.end()) return false;
+    versions_.erase(same);
+    return true;
   }
 
+  // What stands in schemas, then what says something of that.
   Status make_batch() {
+    TRY(make_all(std::exchange(batch_, {})));
+    return make_all(std::exchange(behind_batch_, {}));
+  }
+
+  Status make_all(const std::vector<CatalogRecord>& batch) {
     std::atomic<size_t> next = 0;
     Status failed;
     const auto work = [&](ApiClient& api) {
-      for (size_t i = next++; i < batch_.size(); i = next++) {
-        const Status made = make(api, batch_[i]);
+      for (size_t i = next++; i < batch.size(); i = next++) {
+        const Status made = make_one(api, batch[i]);
         if (made) continue;
         const std::lock_guard lock(mutex_);
         if (failed) failed = made;
-        next = batch_.size();
+        next = batch.size();
       }
     };
     {
       std::vector<std::jthread> threads;
-      const size_t wanted = std::min(apis_.size(), batch_.size());
+      const size_t wanted = std::min(apis_.size(), batch.size());
       for (size_t i = 1; i < wanted; i++)
         threads.emplace_back([&work, &api = apis_[i]] { work(api); });
       work(apis_[0]);
     }
-    batch_.clear();
     if (line_.is_due()) {
       const double seconds =
           static_cast<double>(session_.clock.monotonic_us() - begin_us_ + 1) / 1e6;
@@ -213,11 +312,16 @@ class CatalogImporter {
   const uint64_t begin_us_;
   std::vector<ApiClient> apis_;
   std::vector<CatalogRecord> batch_;
+  std::vector<CatalogRecord> behind_batch_;  // owners and statistics
+  std::vector<CatalogRecord> principals_;    // whose roles may come later
+  std::vector<CatalogRecord> at_the_end_;
   std::vector<CatalogPath> disabled_;
+  std::optional<bool> has_access_;
   std::atomic<uint64_t> made_ = 0;
   std::atomic<uint64_t> existed_ = 0;
   std::mutex mutex_;
-  std::set<std::string> models_there_;
+  std::vector<std::string> model_;       // whose
+  std::multiset<std::string> versions_;  // these are, of which none was taken yet
 };
 
 Result<CatalogRecord> parse_record(std::string_view line) {
@@ -229,7 +333,7 @@ Result<CatalogRecord> parse_record(std::string_view line) {
   for (const json::value& name : array_at(object, "names"))
     if (name.is_string()) record.names.emplace_back(name.get_string());
   const CatalogKind* kind = find_catalog_kind(record.type);
-  const bool is_member = record.type == partition_record || record.type == model_version_record;
+  const bool is_member = is_member_record(record.type);
   const bool is_relation = is_relation_record(record.type);
   if (kind == nullptr && !is_member && !is_relation)
     return Error{Code::invalid, fmt::format("there is no type {}", quote(record.type))};

@@ -15,8 +15,10 @@ namespace json = boost::json;
 // Tables may be large, and an answer is held in memory.
 constexpr uint64_t page_in_full = 250;
 
-bool is_disabled(const json::object& entity) {
-  return text_at(object_at(entity, "properties"), "in-use") == "false";
+// Of all others it is a property like any.
+bool is_disabled(const CatalogKind& kind, const json::object& entity) {
+  return (&kind == &metalake_kind || &kind == &catalog_kind) &&
+         text_at(object_at(entity, "properties"), "in-use") == "false";
 }
 
 std::vector<std::string> with(std::span<const std::string> above, std::string name) {
@@ -32,11 +34,35 @@ constexpr unsigned status_off = 405;
 
 bool is_relation_record(std::string_view type) {
   return type == tag_object_record || type == policy_object_record || type == role_record ||
-         type == user_record || type == group_record;
+         type == user_record || type == group_record || type == owner_record;
+}
+
+bool is_member_record(std::string_view type) {
+  return type == partition_record || type == model_version_record || type == statistics_record;
 }
 
 Result<ApiAnswer> CatalogWalk::get(const std::string& rest) {
   return api_.ask({.target = options_.front + rest, .headers = options_.headers});
+}
+
+Result<std::optional<ApiAnswer>> CatalogWalk::get_if_known(const std::string& rest) {
+  auto answer = api_.ask({.target = options_.front + rest,
+                          .headers = options_.headers,
+                          .expected_status = status_off});
+  if (answer && answer->status != status_off) return std::optional(std::move(*answer));
+  if (answer || is_unknown_there(answer.error())) return std::optional<ApiAnswer>();
+  return std::move(answer).error();
+}
+
+bool CatalogWalk::is_unknown_there(const Error& error) const {
+  return options_.is_gravitino && !visitor_failed_ &&
+         (error.code == Code::not_found || error.code == Code::invalid);
+}
+
+Status CatalogWalk::tell(CatalogRecord record) {
+  Status told = visit_(std::move(record));
+  if (!told) visitor_failed_ = true;
+  return told;
 }
 
 Result<json::object> CatalogWalk::load(const CatalogPath& path) {
@@ -77,7 +103,7 @@ Status CatalogWalk::visit_members(const CatalogPath& path, std::string_view rest
                                   std::string_view array, std::string_view type) {
   TRY_ASSIGN(const ApiAnswer answer, get(entity_rest(path) + std::string(rest)));
   for (const json::value& value : array_at(answer.object, array))
-    if (value.is_object()) TRY(visit_({std::string(type), path.names, value.get_object()}));
+    if (value.is_object()) TRY(tell({std::string(type), path.names, value.get_object()}));
   return {};
 }
 
@@ -88,21 +114,19 @@ Status CatalogWalk::visit_contents(const CatalogPath& path, const json::object& 
       return visit_one(child, with(path.names, text_at(found, "name")), found);
     });
   };
-  if (is_disabled(entity)) {
+  if (is_disabled(kind, entity)) {
     if (options_.skipped) options_.skipped(path.text(), "disabled: what is in it is left out");
     return {};
   }
   if (&kind == &metalake_kind) {
+    TRY(visit_principals(path));
     for (const CatalogKind& label : label_kinds) {
       const Status done = go_into(label);
       // Older ones have no policies.
-      if (!done && done.error().code != Code::not_found) return done;
+      if (!done && !is_unknown_there(done.error())) return done;
     }
     TRY(go_into(catalog_kind));
-    const Status done = visit_relations(path);
-    if (done || !options_.is_gravitino) return done;
-    if (options_.skipped) options_.skipped(path.text(), "relations: " + done.error().message);
-    return {};
+    return visit_relations(path);
   }
   if (&kind == &catalog_kind) {
     catalog_type_ = text_at(entity, "type");
@@ -113,15 +137,17 @@ Status CatalogWalk::visit_contents(const CatalogPath& path, const json::object& 
       if (!may_have(leaf)) continue;
       const Status done = go_into(leaf);
       const bool is_rare = leaf.name == "view" || leaf.name == "function";
-      if (!done && !(options_.is_gravitino && is_rare)) return done;
+      if (!done && !(is_rare && is_unknown_there(done.error()))) return done;
     }
     return {};
   }
   if (kind.name == "model")
     return visit_members(path, "/versions?details=true", "infos", model_version_record);
-  if (kind.name == "table" && !array_at(entity, "partitioning").empty())
-    return visit_members(path, "/partitions?details=true", "partitions", partition_record);
-  return {};
+  if (kind.name != "table") return {};
+  const bool is_partitioned = !array_at(entity, "partitioning").empty();
+  if (is_partitioned)
+    TRY(visit_members(path, "/partitions?details=true", "partitions", partition_record));
+  return visit_statistics(path, is_partitioned);
 }
 
 Status CatalogWalk::visit_relations(const CatalogPath& metalake) {
@@ -129,9 +155,9 @@ Status CatalogWalk::visit_relations(const CatalogPath& metalake) {
     const Status done = each(label, metalake.names, [&](const json::object& found) {
       return visit_labelled({&label, with(metalake.names, text_at(found, "name"))});
     });
-    if (!done && done.error().code != Code::not_found) return done;
+    if (!done && !is_unknown_there(done.error())) return done;
   }
-  return visit_access(metalake);
+  return visit_roles(metalake);
 }
 
 Status CatalogWalk::visit_labelled(const CatalogPath& label) {
@@ -149,33 +175,88 @@ Status CatalogWalk::visit_labelled(const CatalogPath& label) {
       const json::array& values = array_at(object_at(on.object, "tag"), "assignmentValues");
       if (!values.empty()) object["values"] = values;
     }
-    TRY(visit_({std::string(is_tag ? tag_object_record : policy_object_record), label.names,
-                std::move(object)}));
+    TRY(tell({std::string(is_tag ? tag_object_record : policy_object_record), label.names,
+              std::move(object)}));
   }
   return {};
 }
 
-Status CatalogWalk::visit_access(const CatalogPath& metalake) {
+Status CatalogWalk::visit_roles(const CatalogPath& metalake) {
   const std::string rest = entity_rest(metalake);
-  TRY_ASSIGN(const ApiAnswer roles, api_.ask({.target = options_.front + rest + "/roles",
-                                              .headers = options_.headers,
-                                              .expected_status = status_off}));
-  if (roles.status == status_off) return {};
-  for (const json::value& name : array_at(roles.object, "names")) {
+  TRY_ASSIGN(const auto roles, get_if_known(rest + "/roles"));
+  if (!roles) return {};
+  for (const json::value& name : array_at(roles->object, "names")) {
     if (!name.is_string()) continue;
     const std::string text(name.get_string());
     TRY_ASSIGN(const ApiAnswer answer, get(rest + "/roles/" + percent_encode(text)));
-    TRY(visit_(
+    TRY(tell(
         {std::string(role_record), with(metalake.names, text), object_at(answer.object, "role")}));
   }
+  return {};
+}
+
+Status CatalogWalk::visit_principals(const CatalogPath& metalake) {
+  const std::string rest = entity_rest(metalake);
   for (const auto& [plural, type] :
        {std::pair("users", user_record), std::pair("groups", group_record)}) {
-    TRY_ASSIGN(const ApiAnswer answer, get(fmt::format("{}/{}?details=true", rest, plural)));
-    for (const json::value& value : array_at(answer.object, plural)) {
+    TRY_ASSIGN(const auto answer, get_if_known(fmt::format("{}/{}?details=true", rest, plural)));
+    has_owners_ = answer.has_value();
+    if (!answer) return {};
+    for (const json::value& value : array_at(answer->object, plural)) {
       if (!value.is_object()) continue;
       const json::object& found = value.get_object();
-      TRY(visit_({std::string(type), with(metalake.names, text_at(found, "name")), found}));
+      TRY(tell({std::string(type), with(metalake.names, text_at(found, "name")), found}));
     }
+  }
+  return {};
+}
+
+Status CatalogWalk::visit_owner(const CatalogPath& path) {
+  if (!has_owners_) return {};
+  const std::string& metalake = path.names.front();
+  const auto first = path.names.begin() + (path.names.size() > 1 ? 1 : 0);
+  const std::string full_name = fmt::format("{}", fmt::join(first, path.names.end(), "."));
+  TRY_ASSIGN(const auto answer,
+             get_if_known(fmt::format("/metalakes/{}/owners/{}/{}", percent_encode(metalake),
+                                      path.kind->name, percent_encode(full_name))));
+  if (!answer) return {};
+  const json::object& owner = object_at(answer->object, "owner");
+  if (text_at(owner, "name").empty()) return {};
+  json::object object{{"fullName", full_name}, {"type", path.kind->name}};
+  object["ownerType"] = text_at(owner, "type");
+  return tell({std::string(owner_record), {metalake, text_at(owner, "name")}, std::move(object)});
+}
+
+Status CatalogWalk::visit_statistics(const CatalogPath& table, bool is_partitioned) {
+  const std::string rest =
+      fmt::format("/metalakes/{}/objects/table/{}/statistics", percent_encode(table.names[0]),
+                  percent_encode(fmt::format(
+                      "{}", fmt::join(table.names.begin() + 1, table.names.end(), "."))));
+  // Only those that one can set.
+  const auto told = [&](json::object record, const json::array& statistics) -> Status {
+    json::object values;
+    for (const json::value& value : statistics) {
+      if (!value.is_object()) continue;
+      const json::object& statistic = value.get_object();
+      const std::string name = text_at(statistic, "name");
+      if (name.starts_with("custom-") && statistic.contains("value"))
+        values[name] = statistic.at("value");
+    }
+    if (values.empty()) return {};
+    record["statistics"] = std::move(values);
+    return tell({std::string(statistics_record), table.names, std::move(record)});
+  };
+  TRY_ASSIGN(const auto own, get_if_known(rest));
+  if (!own) return {};
+  TRY(told({}, array_at(own->object, "statistics")));
+  if (!is_partitioned) return {};
+  TRY_ASSIGN(const auto of_partitions, get_if_known(rest + "/partitions?from=%01"));
+  if (!of_partitions) return {};
+  for (const json::value& value : array_at(of_partitions->object, "partitionStatistics")) {
+    if (!value.is_object()) continue;
+    const json::object& partition = value.get_object();
+    TRY(told({{"partitionName", text_at(partition, "partitionName")}},
+             array_at(partition, "statistics")));
   }
   return {};
 }
@@ -183,8 +264,11 @@ Status CatalogWalk::visit_access(const CatalogPath& metalake) {
 Status CatalogWalk::visit_one(const CatalogKind& kind, std::vector<std::string> names,
                               const json::object& entity) {
   const CatalogPath path{&kind, std::move(names)};
-  TRY(visit_({std::string(kind.name), path.names, entity}));
-  return visit_contents(path, entity);
+  TRY(tell({std::string(kind.name), path.names, entity}));
+  TRY(visit_contents(path, entity));
+  // Nobody can be made the owner of a metalake that is disabled.
+  if (&kind == &metalake_kind && is_disabled(kind, entity)) return {};
+  return visit_owner(path);
 }
 
 Status CatalogWalk::everything() {

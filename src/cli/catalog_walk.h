@@ -6,6 +6,7 @@
 
 #include <boost/json/object.hpp>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,9 +20,11 @@ namespace trellis {
 // A line of an export:
 // {"type":"table","names":["lake","hive","sales","orders"],"entity":{"name":"orders",...}}
 // The entity is what the server answers with. Beside the kinds of catalog_command.h there are
-// "partition" with the names of its table and "model_version" with those of its model; and behind
-// all else of a metalake "tag_object" and "policy_object" ({"fullName","type","values"?}) with the
-// names of the label, "role", "user" and "group".
+// "partition" and "statistics" ({"partitionName"?,"statistics":{name:value}}) with the names of
+// their table and "model_version" with those of its model; "user" and "group" before the catalogs
+// of their metalake; "owner" ({"fullName","type","ownerType"}) with the owner's names, behind all
+// that is in the thing; and behind all else of a metalake "tag_object" and "policy_object"
+// ({"fullName","type","values"?}) with the names of the label, and "role".
 struct CatalogRecord {
   std::string type;
   std::vector<std::string> names;
@@ -29,13 +32,17 @@ struct CatalogRecord {
 };
 inline constexpr std::string_view partition_record = "partition";
 inline constexpr std::string_view model_version_record = "model_version";
+inline constexpr std::string_view statistics_record = "statistics";
+inline constexpr std::string_view owner_record = "owner";
 inline constexpr std::string_view tag_object_record = "tag_object";
 inline constexpr std::string_view policy_object_record = "policy_object";
 inline constexpr std::string_view role_record = "role";
 inline constexpr std::string_view user_record = "user";
 inline constexpr std::string_view group_record = "group";
-// Whether it is one of those that stand behind all else of a metalake; they have two names.
+// Whether it has two names, of which the first is its metalake.
 bool is_relation_record(std::string_view type);
+// Whether it has the four names of what it belongs to.
+bool is_member_record(std::string_view type);
 
 struct CatalogWalkOptions {
   std::string front;                     // what targets begin with: "/k/shop/api"
@@ -59,6 +66,11 @@ class CatalogWalk {
 
  private:
   Result<ApiAnswer> get(const std::string& rest);
+  // Absent: it has no such thing, as an older Gravitino or authorization that is off has not.
+  Result<std::optional<ApiAnswer>> get_if_known(const std::string& rest);
+  Status tell(CatalogRecord record);
+  // Whether an error may be passed over: the source has no such thing.
+  bool is_unknown_there(const Error& error) const;
   Result<boost::json::object> load(const CatalogPath& path);
   // Each of a kind that stands there, in full.
   Status each(const CatalogKind& kind, std::span<const std::string> above,
@@ -71,12 +83,18 @@ class CatalogWalk {
   bool may_have(const CatalogKind& kind) const;
   Status visit_relations(const CatalogPath& metalake);
   Status visit_labelled(const CatalogPath& label);
-  Status visit_access(const CatalogPath& metalake);
+  Status visit_roles(const CatalogPath& metalake);
+  Status visit_principals(const CatalogPath& metalake);
+  Status visit_owner(const CatalogPath& path);
+  Status visit_statistics(const CatalogPath& table, bool is_partitioned);
 
   ApiClient& api_;
   CatalogWalkOptions options_;
   Visit visit_;
-  std::string catalog_type_;  // of the catalog that it is in
+  std::string catalog_type_;     // of the catalog that it is in
+  bool visitor_failed_ = false;  // then nothing is passed over
+  // Of a whole metalake, with its users: a part alone does not say who they are.
+  bool has_owners_ = false;
 };
 
 }  // namespace trellis

@@ -23,9 +23,7 @@ HttpResponse entity_answer(const CatalogRequest& request, const Entity& entity,
   Bytes body = fmt::format("{{\"code\":0,\"{}\":", catalog_word(type).name);
   append_entity(body, type, entity.stored, show_in_use);
   body += '}';
-  HttpResponse response = text_answer(std::move(body));
-  response.headers.push_back({"ETag", fmt::format("\"{}\"", entity_tag(entity))});
-  return response;
+  return with_entity_tag(text_answer(std::move(body)), entity);
 }
 
 EntityPath path_of_new(const CatalogRequest& request, const stored::CatalogEntity& draft) {
@@ -53,8 +51,9 @@ Result<HttpResponse> load_entity(CatalogRequest& request) {
 
 // {"updates":[...]}: all of them, in order, or none.
 Result<HttpResponse> alter_entity(CatalogRequest& request) {
-  TRY_ASSIGN(const json::value body, read_catalog_body(request));
-  TRY_ASSIGN(const CatalogUpdates updates, CatalogUpdates::read(request.route.type, body));
+  TRY_ASSIGN(const NamedBody named, read_named_body(request));
+  TRY_ASSIGN(const CatalogUpdates updates,
+             CatalogUpdates::read(request.route.type, named.body, named.pattern));
   if (updates.new_schema()) {
     EntityPath moved{request.route.type, request.parent_path().names};
     moved.names[2] = *updates.new_schema();
@@ -92,7 +91,8 @@ Result<HttpResponse> set_in_use(CatalogRequest& request) {
   const json::value* const in_use = members.find("inUse");
   TRY(members.finish());
   if (in_use == nullptr || !in_use->is_bool()) return bad_body("it needs inUse, true or false");
-  TRY(request.catalog().set_in_use(request.call(), request.path(), in_use->as_bool()));
+  TRY_ASSIGN(const std::string if_match, read_if_match(request));
+  TRY(request.catalog().set_in_use(request.call(), request.path(), in_use->as_bool(), if_match));
   return catalog_answer();
 }
 
@@ -222,12 +222,12 @@ std::vector<CatalogRoute> make_entity_routes() {
 }  // namespace
 
 Result<stored::CatalogEntity> read_draft(CatalogRequest& request) {
-  TRY_ASSIGN(const json::value body, read_catalog_body(request));
-  if (const json::object* object = body.if_object()) {
+  TRY_ASSIGN(const NamedBody named, read_named_body(request));
+  if (const json::object* object = named.body.if_object()) {
     const json::value* const name = object->if_contains("name");
     if (name != nullptr && name->is_string()) request.subject = name->as_string();
   }
-  return draft_of(request.route.type, body);
+  return draft_of(request.route.type, named.body, named.pattern);
 }
 
 Result<HttpResponse> create_drafted(CatalogRequest& request, stored::CatalogEntity draft) {
@@ -238,6 +238,11 @@ Result<HttpResponse> create_drafted(CatalogRequest& request, stored::CatalogEnti
   // As Gravitino does, whose tests look for it.
   const bool is_metalake = request.route.type == CatalogType::metalake;
   return entity_answer(request, made, is_metalake ? ShowInUse::no : ShowInUse::yes);
+}
+
+HttpResponse with_entity_tag(HttpResponse response, const Entity& entity) {
+  response.headers.push_back({"ETag", fmt::format("\"{}\"", entity_tag(entity))});
+  return response;
 }
 
 std::span<const CatalogRoute> catalog_entity_routes() {

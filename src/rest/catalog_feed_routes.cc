@@ -8,6 +8,7 @@
 #include "rest/answers.h"
 #include "rest/catalog_routes.h"
 #include "rest/request_reading.h"
+#include "rest/sealed_text.h"
 
 namespace trellis {
 namespace {
@@ -43,21 +44,32 @@ void append_change(Bytes& out, const Catalog::NumberedChange& numbered) {
 }
 
 // Those behind ?since. `last` is what to ask for next; it stays if there are none. `newest` is the
-// number of the last one that there was: who has all of that needs only what follows.
+// number of the last one that there was: who has all of that needs only what follows. Whoever sends
+// the `metalakeId` of an answer notices another metalake that has the name by now.
 Result<HttpResponse> get_changes(CatalogRequest& request) {
   TRY_ASSIGN(const auto since, query_number(request.http, "since"));
+  TRY_ASSIGN(const auto id, query_text(request.http, "metalakeId"));
   TRY_ASSIGN(const size_t limit,
              query_limit(request.http, changes_limit_default, changes_limit_max));
   const std::string& metalake = request.names[0];
-  TRY_ASSIGN(const uint64_t newest, request.catalog().last_change(request.call(), metalake));
+  TRY_ASSIGN(const Catalog::LastChange newest,
+             request.catalog().last_change(request.call(), metalake));
+  if (id && *id != to_string(newest.metalake)) {
+    return Error{Code::not_found,
+                 fmt::format("{} is another metalake by now: load what you need anew, then go on "
+                             "with since={}",
+                             metalake, newest.number),
+                 "compacted"};
+  }
   TRY_ASSIGN(const auto changes, request.catalog().changes(request.call(), metalake, since, limit));
   Bytes members = ",\"changes\":[";
   for (const auto& change : changes) {
     if (members.back() == '}') members += ',';
     append_change(members, change);
   }
-  const uint64_t last = changes.empty() ? since.value_or(newest) : changes.back().number;
-  members += fmt::format("],\"last\":{},\"newest\":{}", last, std::max(last, newest));
+  const uint64_t last = changes.empty() ? since.value_or(newest.number) : changes.back().number;
+  members += fmt::format("],\"last\":{},\"newest\":{},\"metalakeId\":\"{}\"", last,
+                         std::max(last, newest.number), to_string(newest.metalake));
   return catalog_answer(members);
 }
 
@@ -81,14 +93,18 @@ Result<HttpResponse> search_metalake(CatalogRequest& request) {
   search.column = std::move(column).value_or("");
   search.tag = std::move(tag).value_or("");
   search.page_token = std::move(token).value_or("");
+  if (request.access.has_value()) {
+    search.sees = [&](const EntityPath& path) { return request.access->may_load(path); };
+    if (!search.page_token.empty()) {
+      auto opened = open_sealed(search.page_token);
+      if (!opened) return illegal_argument("the page token is none that this server gave");
+      search.page_token = std::move(*opened);
+    }
+  }
   TRY_ASSIGN(const CatalogFoundPage page,
              request.catalog().search(request.call(), request.names[0], search));
   Bytes members = ",\"metadataObjects\":[";
   for (const CatalogFound& found : page.found) {
-    if (request.access.has_value()) {
-      TRY_ASSIGN(const bool may_see, request.access->may_load(found.path));
-      if (!may_see) continue;
-    }
     if (members.back() == '}') members += ',';
     members += "{\"fullName\":";
     append_full_name(members, found.path.names);
@@ -96,8 +112,12 @@ Result<HttpResponse> search_metalake(CatalogRequest& request) {
   }
   members += ']';
   if (!page.next_page_token.empty()) {
+    std::string next = page.next_page_token;
+    if (request.access.has_value()) {  // it may be at a name that the caller must not learn
+      TRY_ASSIGN(next, seal_text(next));
+    }
     members += ",\"nextPageToken\":";
-    append_json_string(members, page.next_page_token);
+    append_json_string(members, next);
   }
   return catalog_answer(members);
 }

@@ -132,7 +132,7 @@ constexpr CatalogRoute fileset_routes[] = {
     {HttpMethod::get, CatalogRoute::Under::schema, "/filesets/{fileset}/location",
      CatalogType::fileset, "GET", get_location},
     {HttpMethod::get, CatalogRoute::Under::schema, "/filesets/{fileset}/files",
-     CatalogType::fileset, "LIST", list_files},
+     CatalogType::fileset, "LIST_FILES", list_files},
 };
 
 TextMap properties_of(const Entity& entity) {

@@ -121,6 +121,8 @@ Result<bool> may_read(const CatalogRequest& request) {
   const CatalogRoute& route = request.route;
   if (route.path == "/changes") return access.may(metalake_of(request), 0);
   if (route.path == "/search") return true;
+  if (route.operation == "LIST_FILES")
+    return access.may(request.path(), privileges(Privilege::read_fileset));
   const bool is_list = route.operation == "LIST" && route.noun.empty();
   if (is_list || route.path.ends_with(":batchGet")) {
     TRY_ASSIGN(const bool of_dropped, catalog_flag(request, "dropped"));
@@ -158,33 +160,49 @@ Result<bool> may_call(const CatalogRequest& request) {
   return access.may(request.path(), privileges_to_drop(route.type));
 }
 
-// Without a metalake: whoever may write everything in the keyspace makes metalakes. A list leaves
-// out those that are not the caller's.
+// Without a metalake: whoever may write everything in the keyspace makes metalakes, and sees those
+// that were dropped. A list leaves out those that are not the caller's.
 Status check_above_metalakes(const CatalogRequest& request) {
-  if (request.route.method == HttpMethod::get) return {};
   if (request.user.data.caller.role >= Role::admin) return {};
-  return forbidden_to(request);
+  if (request.route.method != HttpMethod::get) return forbidden_to(request);
+  TRY_ASSIGN(const bool of_dropped, catalog_flag(request, "dropped"));
+  return of_dropped ? Status(forbidden_to(request)) : Status();
+}
+
+// Where there is no metalake nothing was checked, so no handler may find one that has come since.
+Result<std::optional<HttpResponse>> answer_without_metalake(const CatalogRequest& request) {
+  const CatalogRoute& route = request.route;
+  if (route.type == CatalogType::metalake && route.operation == "UNDELETE") {
+    TRY(check_above_metalakes(request));
+    return std::optional<HttpResponse>();
+  }
+  const bool drops = route.method == HttpMethod::del &&
+                     (route.type == CatalogType::metalake || route.type == CatalogType::catalog);
+  if (drops) return std::optional(catalog_answer(",\"dropped\":false"));
+  return no_such(CatalogType::metalake, request.names[0]);
 }
 
 }  // namespace
 
-Status check_catalog_access(CatalogRequest& request) {
+Result<std::optional<HttpResponse>> check_catalog_access(CatalogRequest& request) {
+  std::optional<HttpResponse> go_on;
   const CatalogRoute& route = request.route;
   if (!request.context.options.catalog_authorization) {
-    if (!needs_authorization(route)) return {};
+    if (!needs_authorization(route)) return go_on;
     return Error{Code::unsupported,
                  "Authorization is off: start the server with --catalog-authorization on",
                  "unsupported"};
   }
-  if (request.names.empty()) return check_above_metalakes(request);
+  if (request.names.empty()) {
+    TRY(check_above_metalakes(request));
+    return go_on;
+  }
   TRY_ASSIGN(request.access,
              CatalogAccess::of(request.catalog(), request.call(), request.names[0]));
-  if (!request.access) {  // the handler says that there is none
-    const bool brings_back = route.type == CatalogType::metalake && route.operation == "UNDELETE";
-    return brings_back ? check_above_metalakes(request) : Status();
-  }
+  if (!request.access) return answer_without_metalake(request);
   TRY_ASSIGN(const bool may, may_call(request));
-  return may ? Status() : Status(forbidden_to(request));
+  if (!may) return forbidden_to(request);
+  return go_on;
 }
 
 Status require_access(const CatalogRequest& request, const EntityPath& path, PrivilegeSet any_of) {

@@ -6,8 +6,9 @@
 namespace trellis {
 
 // Sets request.access if authorization is on. Reasons: forbidden; unsupported if the route is about
-// users, groups, roles, owners or permissions, and authorization is off.
-Status check_catalog_access(CatalogRequest& request);
+// users, groups, roles, owners or permissions, and authorization is off. Absent: the handler
+// answers.
+Result<std::optional<HttpResponse>> check_catalog_access(CatalogRequest& request);
 // More that only the handler knows of; nothing if authorization is off.
 Status require_access(const CatalogRequest& request, const EntityPath& path, PrivilegeSet any_of);
 

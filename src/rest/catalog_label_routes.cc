@@ -89,10 +89,11 @@ Result<HttpResponse> associate_labels(CatalogRequest& request) {
       is_tag && accepted_media_version(request.http.header("Content-Type")) == 2u;
   TRY_ASSIGN(const LabelChanges changes,
              is_tag ? read_tag_changes(body, with_values) : read_policy_changes(body));
+  // To see a label is not enough.
+  const PrivilegeSet to_apply = privileges(is_tag ? Privilege::apply_tag : Privilege::apply_policy);
   for (const auto* list : {&changes.add, &changes.remove})
     for (const LabelValue& label : *list)
-      TRY(require_access(request, {type, {request.names[0], label.name}},
-                         privileges_to_load(type)));
+      TRY(require_access(request, {type, {request.names[0], label.name}}, to_apply));
   TRY(change_labels(request.call(), object, type, changes));
   TRY_ASSIGN(const std::vector<Label> labels, visible_labels(request, object, Inherited::left_out));
   return names_answer(labels);
@@ -127,10 +128,13 @@ Result<HttpResponse> enable_policy(CatalogRequest& request) {
   TRY_ASSIGN(RequestFields fields, RequestFields::of(body, "request"));
   TRY_ASSIGN(const bool enable, fields.flag("enable", false));
   TRY(fields.finish());
-  TRY(request.catalog().alter(request.call(), request.path(), [&](Entity& entity) -> Status {
+  AlterOptions options;
+  TRY_ASSIGN(options.if_match, read_if_match(request));
+  const auto set = [&](Entity& entity) -> Status {
     entity.stored.mutable_policy()->set_disabled(!enable);
     return {};
-  }));
+  };
+  TRY(request.catalog().alter(request.call(), request.path(), set, options));
   return catalog_answer();
 }
 

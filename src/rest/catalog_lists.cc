@@ -18,7 +18,8 @@ namespace {
 // Of names, which are small; what is loaded in full may have 4 MiB each.
 constexpr size_t page_names = 10'000;
 constexpr size_t page_entities = 16;
-constexpr size_t dropped_max = 10'000;
+// Looked at, where the caller may not see all, at least; of names as many as are asked for.
+constexpr size_t looks_at_once = 256;
 static_assert(page_names <= catalog_list_entries_max && page_entities <= catalog_load_many_max);
 
 struct ListRequest {
@@ -94,16 +95,11 @@ class EntityList final : public BodySource {
   CatalogCall call() const { return {*user_.data.tenant, user_.data.caller, user_.user}; }
 
   Status append_page(Bytes& out) {
-    CatalogList page = asked_.list;
-    page.limit = std::min(page.limit, asked_.in_full ? page_entities : page_names);
-    TRY_ASSIGN(const CatalogListPage got,
-               asked_.in_full ? append_entities(out, page) : append_names(out, page));
-    asked_.list.after = last_;
-    asked_.list.limit -= std::min(asked_.list.limit, got.entries);
-    is_done_ = !got.more || asked_.list.limit == 0;
+    TRY_ASSIGN(const bool more, is_filtered() ? append_visible(out) : append_all(out));
+    is_done_ = !more || asked_.list.limit == 0;
     if (!is_done_) return {};
     out += ']';
-    if (got.more && asked_.has_limit) {
+    if (more && asked_.has_limit) {
       out += ",\"nextPageToken\":";
       append_json_string(out, last_);
     }
@@ -112,7 +108,7 @@ class EntityList final : public BodySource {
   }
 
   // Tags, users and the like, of which there are only names.
-  bool is_member() const { return type_ >= CatalogType::tag && type_ <= CatalogType::role; }
+  bool is_member() const { return is_member_of_metalake(type_); }
   bool is_filtered() const {
     const bool of_metalakes = type_ == CatalogType::metalake;
     return filter_.has_value() || (of_metalakes && context_.options.catalog_authorization);
@@ -130,8 +126,52 @@ class EntityList final : public BodySource {
     out += behind_name_;
   }
 
-  // Those that the caller sees.
-  Result<CatalogListPage> read_names(const CatalogList& page, std::vector<std::string>& names) {
+  // --- pages: whether there is more ---
+
+  Result<bool> append_all(Bytes& out) {
+    CatalogList page = asked_.list;
+    page.limit = std::min(page.limit, asked_.in_full ? page_entities : page_names);
+    std::vector<std::string> names;
+    TRY_ASSIGN(const CatalogListPage got,
+               context_.catalog.list(call(), parent_, type_, page,
+                                     [&](std::string_view name, const NamedRef&) {
+                                       if (asked_.in_full)
+                                         names.emplace_back(name);
+                                       else
+                                         append_name(out, name);
+                                       last_ = name;
+                                       return Visit::go_on;
+                                     }));
+    if (asked_.in_full) TRY(append_entities(out, names));
+    asked_.list.after = last_;
+    asked_.list.limit -= std::min(asked_.list.limit, got.entries);
+    return got.more;
+  }
+
+  // Of those that the caller sees. Nothing tells of others, so the limit is one of what is seen,
+  // and there is more only if another one is.
+  Result<bool> append_visible(Bytes& out) {
+    std::vector<std::string> names;
+    TRY_ASSIGN(const bool more, read_visible(names));
+    const size_t wanted = std::min(asked_.list.limit, asked_.in_full ? page_entities : page_names);
+    const bool is_cut = names.size() > wanted;
+    if (is_cut) names.resize(wanted);
+    if (!names.empty()) last_ = names.back();
+    if (is_cut) asked_.list.after = last_;  // the others are looked at once more
+    asked_.list.limit -= names.size();
+    if (asked_.in_full) {
+      TRY(append_entities(out, names));
+    } else {
+      for (const std::string& name : names) append_name(out, name);
+    }
+    if (asked_.list.limit > 0 || is_cut || !more) return is_cut || more;
+    return has_another();
+  }
+
+  // Of one portion; whether others follow it.
+  Result<bool> read_visible(std::vector<std::string>& names) {
+    CatalogList page = asked_.list;
+    page.limit = asked_.in_full ? looks_at_once : std::clamp(page.limit, looks_at_once, page_names);
     std::vector<std::string> all;
     std::vector<CatalogRef> refs;
     TRY_ASSIGN(const CatalogListPage got,
@@ -141,33 +181,25 @@ class EntityList final : public BodySource {
                                        refs.push_back(named.ref);
                                        return Visit::go_on;
                                      }));
-    if (all.empty()) return got;
-    last_ = all.back();
+    if (all.empty()) return false;
+    asked_.list.after = all.back();
     TRY_ASSIGN(const std::vector<bool> kept, keep(refs));
     for (size_t i = 0; i < all.size(); i++)
       if (kept[i]) names.push_back(std::move(all[i]));
-    return got;
+    return got.more;
   }
 
-  Result<CatalogListPage> append_names(Bytes& out, const CatalogList& page) {
-    if (is_filtered()) {
-      std::vector<std::string> names;
-      TRY_ASSIGN(const CatalogListPage got, read_names(page, names));
-      for (const std::string& name : names) append_name(out, name);
-      return got;
-    }
-    return context_.catalog.list(call(), parent_, type_, page,
-                                 [&](std::string_view name, const NamedRef&) {
-                                   append_name(out, name);
-                                   last_ = name;
-                                   return Visit::go_on;
-                                 });
-  }
-
-  Result<CatalogListPage> append_entities(Bytes& out, const CatalogList& page) {
+  Result<bool> has_another() {
     std::vector<std::string> names;
-    TRY_ASSIGN(const CatalogListPage got, read_names(page, names));
-    if (names.empty()) return got;
+    bool more = true;
+    while (more && names.empty()) {
+      TRY_ASSIGN(more, read_visible(names));
+    }
+    return !names.empty();
+  }
+
+  Status append_entities(Bytes& out, const std::vector<std::string>& names) {
+    if (names.empty()) return {};
     TRY_ASSIGN(const auto entities, context_.catalog.load_many(call(), parent_, type_, names));
     for (const auto& entity : entities) {
       if (!entity.has_value()) continue;  // gone since
@@ -177,7 +209,7 @@ class EntityList final : public BodySource {
       else
         append_entity(out, type_, entity->stored);
     }
-    return got;
+    return {};
   }
 
   const RestContext& context_;
@@ -186,11 +218,11 @@ class EntityList final : public BodySource {
   const EntityPath parent_;
   const std::optional<CatalogAccess> access_;
   std::optional<ChildFilter> filter_;  // absent: all are seen
-  ListRequest asked_;                  // what is not written yet
+  ListRequest asked_;                  // what is not looked at or written yet
   Bytes before_name_;
   Bytes behind_name_;
   Bytes next_;
-  std::string last_;
+  std::string last_;  // that was written
   bool has_any_ = false;
   bool is_done_ = false;
 };
@@ -249,20 +281,18 @@ HttpResponse streamed(std::unique_ptr<List> list) {
 }
 
 Result<HttpResponse> list_dropped(const CatalogRequest& request) {
-  TRY_ASSIGN(const auto dropped,
-             request.catalog().list_dropped(request.call(), request.parent_path(),
-                                            request.route.type, dropped_max));
-  Bytes members = ",\"dropped\":[";
-  for (const DroppedEntity& entity : dropped) {
-    if (members.back() == '}') members += ',';
-    members += "{\"name\":";
-    append_json_string(members, entity.name);
-    members += ",\"dropper\":";
-    append_json_string(members, entity.by);
-    members += fmt::format(",\"dropTime\":\"{}\"}}", instant_text(entity.dropped_ms));
-  }
-  members += ']';
-  return catalog_answer(members);
+  const auto page = [&catalog = request.catalog(), parent = request.parent_path(),
+                     type = request.route.type](const CatalogCall& call, const PageStart& from,
+                                                Bytes& out) {
+    return catalog.list_dropped(call, parent, type, from, [&](const DroppedEntity& entity) {
+      out += ",{\"name\":";
+      append_json_string(out, entity.name);
+      out += ",\"dropper\":";
+      append_json_string(out, entity.by);
+      out += fmt::format(",\"dropTime\":\"{}\"}}", instant_text(entity.dropped_ms));
+    });
+  };
+  return array_answer(request, "dropped", page);
 }
 
 // What the caller does not see is missing.
@@ -308,6 +338,12 @@ Status append_principal(Bytes& out, Catalog& catalog, Tenant& tenant, const Enti
     append_json_string(out, role);
   }
   out += "]";
+  const stored::CatalogUser& user = entity.stored.user();
+  if (!user.external_id().empty()) {
+    out += ",\"externalId\":";
+    append_json_string(out, user.external_id());
+  }
+  if (user.disabled()) out += ",\"enabled\":false";
   append_audit(out, entity.stored.audit());
   out += '}';
   return {};
@@ -326,10 +362,16 @@ Result<HttpResponse> get_entities(CatalogRequest& request) {
   const json::array* const array = given == nullptr ? nullptr : given->if_array();
   if (array == nullptr || array->size() > catalog_load_many_max)
     return bad_body(fmt::format("it needs names, an array of at most {}", catalog_load_many_max));
-  std::vector<std::string> names;
+  std::vector<std::string> asked;
+  std::vector<std::string> names;  // as the provider has them
   for (const json::value& name : *array) {
     if (!name.is_string()) return bad_body("names are texts");
-    names.emplace_back(name.as_string());
+    asked.emplace_back(name.as_string());
+    EntityPath path = request.parent_path();
+    path.type = request.route.type;
+    path.names.push_back(asked.back());
+    TRY(apply_provider(request, path));
+    names.push_back(std::move(path.names.back()));
   }
   TRY_ASSIGN(auto entities, request.catalog().load_many(request.call(), request.parent_path(),
                                                         request.route.type, names));
@@ -340,7 +382,7 @@ Result<HttpResponse> get_entities(CatalogRequest& request) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (!entities[i].has_value()) {
       if (!missing.empty()) missing += ',';
-      append_json_string(missing, names[i]);
+      append_json_string(missing, asked[i]);
       continue;
     }
     if (!std::exchange(is_first, false)) out += ',';

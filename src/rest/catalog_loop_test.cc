@@ -61,5 +61,28 @@ TEST_F(CatalogLoopTest, WhatWouldWaitSaysSoAndIsNotDone) {
   EXPECT_EQ(ask({.target = "/api/metalakes/sea"}).status, 200U);
 }
 
+TEST_F(CatalogLoopTest, LargeEntitiesAreForWorkers) {
+  const std::string part = R"("value":")" + std::string(14'000, 'x') + R"("})";
+  ASSERT_EQ(ask({.method = post, .target = "/api/metalakes", .body = R"({"name":"lake"})"}).status,
+            200U);
+  const auto grow = [&](int i) {
+    return ask({.method = put,
+                .target = "/api/metalakes/lake",
+                .body = R"({"updates":[{"@type":"setProperty","property":"p)" + std::to_string(i) +
+                        "\"," + part + "]}"})
+        .status;
+  };
+  {
+    const NoWait no_wait;
+    for (int i = 0; i < 4; i++) EXPECT_EQ(grow(i), 200U);
+    EXPECT_EQ(grow(4), would_wait_status);
+    EXPECT_EQ(ask({.target = "/api/metalakes/lake"}).status, 200U);
+  }
+  EXPECT_EQ(grow(4), 200U);
+  const NoWait no_wait;
+  EXPECT_EQ(ask({.target = "/api/metalakes/lake"}).status, would_wait_status);
+  EXPECT_EQ(rename("lake", "sea").status, would_wait_status);
+}
+
 }  // namespace
 }  // namespace trellis

@@ -91,6 +91,32 @@ void name_subject(CatalogRequest& request) {
   if (depth >= 2 && names.size() >= depth - 1) request.parent = names[depth - 2];
 }
 
+// Of the catalog that the names lead into; the handler says so if there is none.
+Result<ProviderRules> rules_in(const CatalogRequest& request, const std::string& metalake,
+                               const std::string& catalog) {
+  const auto loaded =
+      request.catalog().load(request.call(), {CatalogType::catalog, {metalake, catalog}});
+  if (loaded) return provider_rules(loaded->stored.catalog().provider());
+  if (loaded.error().reason == would_wait_reason) return loaded.error();
+  return ProviderRules();
+}
+
+bool stands_in_catalog(const CatalogRoute& route) {
+  return route.under >= CatalogRoute::Under::catalog && route.under <= CatalogRoute::Under::model;
+}
+
+Status apply_provider_to_names(CatalogRequest& request) {
+  if (!stands_in_catalog(request.route) || request.names.size() < 3) return {};
+  EntityPath path = request.path();
+  const EntityPath given = path;
+  TRY(apply_provider(request, path));
+  if (path == given) return {};
+  request.own_names.assign(request.names.begin(), request.names.end());
+  std::ranges::copy(path.names, request.own_names.begin());
+  request.names = request.own_names;
+  return {};
+}
+
 Result<HttpResponse> call_handler_of(const CatalogRoute& route, const RestContext& context,
                                      const HttpRequest& http, size_t keyspace_captures,
                                      std::string& message) {
@@ -101,13 +127,16 @@ Result<HttpResponse> call_handler_of(const CatalogRoute& route, const RestContex
   if (!user) return std::move(user).error();
   CatalogRequest request{context, http, route, std::move(*user)};
   request.names = captures.subspan(keyspace_captures);
+  TRY(apply_provider_to_names(request));
   name_subject(request);
   if (route.method != HttpMethod::get && !route.reads) {  // before the body is looked at
     const DataCall& data = request.user.data;
     TRY(data.tenant->admit(data.caller, Access::write, 0));
   }
-  const Status admitted = check_catalog_access(request);
-  Result<HttpResponse> response = admitted ? route.handler(request) : Error(admitted.error());
+  auto checked = check_catalog_access(request);
+  Result<HttpResponse> response = !checked   ? Result<HttpResponse>(checked.error())
+                                  : *checked ? Result<HttpResponse>(std::move(**checked))
+                                             : route.handler(request);
   if (!response) message = message_of(request, response.error());
   return response;
 }
@@ -178,6 +207,23 @@ Result<json::value> read_catalog_body(const CatalogRequest& request) {
   return parse_json(request.http.body, body_limits);
 }
 
+Status apply_provider(const CatalogRequest& request, EntityPath& path) {
+  if (!has_odd_names(path)) return {};
+  TRY_ASSIGN(const ProviderRules rules, rules_in(request, path.names[0], path.names[1]));
+  apply_rules(rules, path);
+  return {};
+}
+
+Result<NamedBody> read_named_body(const CatalogRequest& request) {
+  TRY_ASSIGN(json::value body, read_catalog_body(request));
+  const CatalogType type = request.route.type;
+  if (!stands_in_catalog(request.route) || !has_odd_names(type, body))
+    return NamedBody{std::move(body)};
+  TRY_ASSIGN(const ProviderRules rules, rules_in(request, request.names[0], request.names[1]));
+  apply_rules(rules, type, body);
+  return NamedBody{std::move(body), rules.pattern};
+}
+
 Result<bool> catalog_flag(const CatalogRequest& request, std::string_view name) {
   TRY_ASSIGN(const auto given, query_text(request.http, name));
   const std::string_view text = given.has_value() ? *given : std::string_view("false");
@@ -216,7 +262,10 @@ std::optional<CatalogType> catalog_type_named(std::string_view name) {
 }
 
 Result<EntityPath> object_path(const CatalogRequest& request, size_t at) {
-  return object_named(request.names[0], request.names[at], request.names[at + 1]);
+  TRY_ASSIGN(EntityPath path,
+             object_named(request.names[0], request.names[at], request.names[at + 1]));
+  TRY(apply_provider(request, path));
+  return path;
 }
 
 void append_object_name(Bytes& out, const EntityPath& path) {

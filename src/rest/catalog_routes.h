@@ -17,6 +17,7 @@
 
 #include "catalog/access.h"
 #include "catalog/catalog.h"
+#include "catalog/provider_rules.h"
 #include "net/http_types.h"
 #include "rest/gate.h"
 #include "rest/rest.h"
@@ -32,10 +33,11 @@ struct CatalogRequest {
   const CatalogRoute& route;
   UserCall user;
   std::span<const std::string> names = {};  // of the path, decoded, without the keyspace's
+  std::vector<std::string> own_names = {};  // what `names` are then, if the provider changes some
   // What messages say that it is about. Those who learn a name from the body set it.
   std::string subject = {};
   std::string parent = {};
-  // Of the caller, in the metalake. Absent: authorization is off, or there is no such metalake.
+  // Of the caller, in the metalake. Absent: authorization is off.
   std::optional<CatalogAccess> access = {};
 
   Catalog& catalog() const { return context.catalog; }
@@ -82,6 +84,14 @@ std::string_view keep_text(std::string text);
 
 // The body, all of it.
 Result<boost::json::value> read_catalog_body(const CatalogRequest& request);
+// The same as the provider of its catalog wants names to be, and what they may be like.
+struct NamedBody {
+  boost::json::value body;
+  NamePattern pattern = NamePattern::plain;
+};
+Result<NamedBody> read_named_body(const CatalogRequest& request);
+// A path as the provider of its catalog wants names to be.
+Status apply_provider(const CatalogRequest& request, EntityPath& path);
 // true and True, false and False; absent is false.
 Result<bool> catalog_flag(const CatalogRequest& request, std::string_view name);
 // Of the header If-Match; empty: whatever it is.
@@ -102,6 +112,9 @@ std::optional<CatalogType> catalog_type_named(std::string_view name);
 Result<stored::CatalogEntity> read_draft(CatalogRequest& request);
 // Makes it where the path says, and answers with it.
 Result<HttpResponse> create_drafted(CatalogRequest& request, stored::CatalogEntity draft);
+
+// With the ETag of what it shows.
+HttpResponse with_entity_tag(HttpResponse response, const Entity& entity);
 
 // "tables": the member with many of them.
 std::string_view catalog_plural(CatalogType type);

@@ -30,7 +30,7 @@ void append_text_list(Bytes& out, const std::vector<std::string>& texts) {
 Result<HttpResponse> principal_answer(const CatalogRequest& request, const Entity& entity) {
   Bytes members = fmt::format(",\"{}\":", catalog_word(entity.ref.type).name);
   TRY(append_principal(members, request.catalog(), *request.user.data.tenant, entity));
-  return catalog_answer(members);
+  return with_entity_tag(catalog_answer(members), entity);
 }
 
 Result<HttpResponse> add_principal(CatalogRequest& request) {
@@ -48,15 +48,19 @@ Result<HttpResponse> get_principal(CatalogRequest& request) {
 }
 
 Result<HttpResponse> remove_principal(CatalogRequest& request) {
-  TRY_ASSIGN(const bool removed,
-             request.catalog().drop(request.call(), request.path(), {}, unless_it_owns_metalake()));
+  DropOptions options;
+  TRY_ASSIGN(options.if_match, read_if_match(request));
+  TRY_ASSIGN(const bool removed, request.catalog().drop(request.call(), request.path(), options,
+                                                        unless_it_owns_metalake()));
   return catalog_answer(removed ? ",\"removed\":true" : ",\"removed\":false");
 }
 
 Result<HttpResponse> change_roles_of(CatalogRequest& request, bool grant) {
   TRY_ASSIGN(const json::value body, read_catalog_body(request));
   TRY_ASSIGN(const std::vector<std::string> names, read_role_names(body));
-  TRY_ASSIGN(const Entity entity, change_roles(request.call(), request.path(), names, grant));
+  TRY_ASSIGN(const std::string if_match, read_if_match(request));
+  TRY_ASSIGN(const Entity entity,
+             change_roles(request.call(), request.path(), names, grant, if_match));
   return principal_answer(request, entity);
 }
 Result<HttpResponse> grant_roles(CatalogRequest& request) { return change_roles_of(request, true); }
@@ -86,12 +90,13 @@ Result<HttpResponse> role_answer(const CatalogRequest& request, const Entity& ro
   }
   members += "]";
   append_audit(members, role.stored.audit());
-  return catalog_answer(members + "}");
+  return with_entity_tag(catalog_answer(members + "}"), role);
 }
 
 Result<HttpResponse> add_role(CatalogRequest& request) {
   TRY_ASSIGN(const json::value body, read_catalog_body(request));
   TRY_ASSIGN(RoleDraft draft, read_role(request.names[0], body));
+  for (SecurableObject& object : draft.objects) TRY(apply_provider(request, object.path));
   request.subject = draft.entity.name();
   const EntityPath path = path_of_named(request, draft.entity.name());
   TRY_ASSIGN(CatalogExtra extra, extra_of_create(request, path, 1 + draft.objects.size()));
@@ -106,20 +111,22 @@ Result<HttpResponse> get_role(CatalogRequest& request) {
 }
 
 Result<HttpResponse> delete_role(CatalogRequest& request) {
-  TRY_ASSIGN(const bool dropped, request.catalog().drop(request.call(), request.path()));
+  DropOptions options;
+  TRY_ASSIGN(options.if_match, read_if_match(request));
+  TRY_ASSIGN(const bool dropped, request.catalog().drop(request.call(), request.path(), options));
   return catalog_answer(fmt::format(",\"dropped\":{0},\"deleted\":{0}", dropped));
 }
 
 Result<HttpResponse> list_roles_of_object(CatalogRequest& request) {
   TRY_ASSIGN(const EntityPath object, object_path(request));
-  TRY_ASSIGN(const std::vector<Entity> roles,
+  TRY_ASSIGN(const std::vector<RoleName> roles,
              roles_of_object(request.catalog(), request.call(), object));
   std::vector<CatalogRef> refs;
-  for (const Entity& role : roles) refs.push_back(role.ref);
+  for (const RoleName& role : roles) refs.push_back(role.ref);
   TRY_ASSIGN(const std::vector<bool> seen, visible_members(request, CatalogType::role, refs));
   std::vector<std::string> names;
   for (size_t i = 0; i < roles.size(); i++)
-    if (seen[i]) names.push_back(roles[i].name());
+    if (seen[i]) names.push_back(roles[i].name);
   Bytes members = ",\"names\":";
   append_text_list(members, names);
   return catalog_answer(members);
@@ -132,8 +139,9 @@ Result<HttpResponse> change_privileges(CatalogRequest& request, GrantKind kind) 
   TRY_ASSIGN(object.path, object_path(request, 2));
   TRY_ASSIGN(const json::value body, read_catalog_body(request));
   TRY_ASSIGN(object.privileges, read_grant(body));
+  TRY_ASSIGN(const std::string if_match, read_if_match(request));
   TRY_ASSIGN(const Entity role, change_grants(request.catalog(), request.call(), request.path(),
-                                              kind, std::span(&object, 1)));
+                                              kind, std::span(&object, 1), if_match));
   return role_answer(request, role);
 }
 Result<HttpResponse> grant_privileges(CatalogRequest& request) {
@@ -145,9 +153,11 @@ Result<HttpResponse> revoke_privileges(CatalogRequest& request) {
 
 Result<HttpResponse> override_privileges(CatalogRequest& request) {
   TRY_ASSIGN(const json::value body, read_catalog_body(request));
-  TRY_ASSIGN(const std::vector<SecurableObject> objects, read_overrides(request.names[0], body));
+  TRY_ASSIGN(std::vector<SecurableObject> objects, read_overrides(request.names[0], body));
+  for (SecurableObject& object : objects) TRY(apply_provider(request, object.path));
+  TRY_ASSIGN(const std::string if_match, read_if_match(request));
   TRY_ASSIGN(const Entity role, change_grants(request.catalog(), request.call(), request.path(),
-                                              GrantKind::replace, objects));
+                                              GrantKind::replace, objects, if_match));
   return role_answer(request, role);
 }
 

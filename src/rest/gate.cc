@@ -114,7 +114,9 @@ Result<Call> identify_token(const RestContext& context, std::string_view authori
     return Call{.caller = {.role = Role::server_admin, .name = "admin"}, .keyspace = {}};
   }
   TRY_ASSIGN(Identity identity, context.tokens.authenticate(token));
-  return Call{.caller = std::move(identity.caller), .keyspace = identity.keyspace};
+  return Call{.caller = std::move(identity.caller),
+              .keyspace = identity.keyspace,
+              .label = std::move(identity.label)};
 }
 
 Result<Call> identify(const RestContext& context, const HttpRequest& request,
@@ -151,27 +153,45 @@ struct UserIdentity {
   std::string authorization;  // of the token that was used
 };
 
+// Whom a caller is in the catalog. `named`: as it calls itself; empty: it does not.
+Result<std::string> user_of(const RestContext& context, const Call& call, std::string_view named,
+                            bool has_token) {
+  const std::string_view own = !has_token           ? anonymous
+                               : call.label.empty() ? std::string_view(call.caller.name)
+                                                    : std::string_view(call.label);
+  if (named.empty() || named == own) return std::string(own);
+  // Whoever may do everything in the keyspace may also speak for others.
+  if (!context.options.catalog_authorization || call.caller.role >= Role::admin)
+    return std::string(named);
+  return denied(fmt::format("this token is that of the user {}, and of no other: its label says so",
+                            quote(own)),
+                "not_your_token");
+}
+
 Result<UserIdentity> identify_user(const RestContext& context, const HttpRequest& request,
                                    GateHeaders headers) {
   constexpr std::string_view scheme = "Basic ";
   const std::string_view given = headers.authorization.value_or("");
   if (!equals_ignoring_case(given.substr(0, scheme.size()), scheme)) {
     TRY_ASSIGN(Call call, identify(context, request, headers));
-    std::string user(given.empty() || call.caller.name.empty() ? anonymous : call.caller.name);
+    TRY_ASSIGN(std::string user, user_of(context, call, {}, !given.empty()));
     return UserIdentity{std::move(call), std::move(user), std::string(given)};
   }
   TRY_ASSIGN(Basic basic, read_basic(given.substr(scheme.size())));
-  if (basic.user.empty()) basic.user = anonymous;
   if (!basic.password.starts_with(token_prefix)) {
     headers.authorization.reset();
     auto call = identify(context, request, headers);
-    if (call) return UserIdentity{std::move(*call), std::move(basic.user), {}};
+    if (call) {
+      TRY_ASSIGN(std::string user, user_of(context, *call, basic.user, false));
+      return UserIdentity{std::move(*call), std::move(user), {}};
+    }
     if (call.error().reason != "no_token") return std::move(call).error();
   }
   const std::string authorization = "Bearer " + basic.password;
   headers.authorization = authorization;
   TRY_ASSIGN(Call call, identify(context, request, headers));
-  return UserIdentity{std::move(call), std::move(basic.user), authorization};
+  TRY_ASSIGN(std::string user, user_of(context, call, basic.user, true));
+  return UserIdentity{std::move(call), std::move(user), authorization};
 }
 
 Error wrong_keyspace() {

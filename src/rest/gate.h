@@ -23,6 +23,7 @@ namespace trellis {
 struct Call {
   Caller caller;
   std::optional<KeyspaceId> keyspace;  // whose token it is; absent: a server admin
+  std::string label = {};              // of the token, if it is a keyspace's
 };
 
 // Reasons: no_token, bad_token, token_expired, browser_refused.
@@ -52,7 +53,9 @@ Result<DataCall> enter_data(const RestContext& context, const HttpRequest& reque
                             std::optional<std::string_view> named);
 
 // The same for clients of the catalog, which may call themselves something: Basic USER:PASSWORD,
-// where the password is a token if one is needed. Whoever says nothing is anonymous.
+// where the password is a token if one is needed. Whoever says nothing is anonymous, or whom the
+// label of its token names. With authorization on only admins call themselves what they like
+// (reason not_your_token).
 struct UserCall {
   DataCall data;
   std::string user;

@@ -320,6 +320,7 @@ Result<Identity> Tokens::authenticate(std::string_view text) {
       .keyspace = parsed->keyspace,
       .caller = {.role = token.role,
                  .name = fmt::format("token {} of {}", token.id, parsed->keyspace.value)},
+      .label = token.label,
       .expires_at_ms = token.expires_at_ms};
 }
 

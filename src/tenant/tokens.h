@@ -24,7 +24,7 @@ namespace trellis {
 struct Token {
   std::string id;
   Role role = Role::read;
-  std::string label;  // for people: "ci", "grafana"
+  std::string label;  // for people: "ci", "grafana"; in the catalog the user whose token it is
   uint64_t created_at_ms = 0;
   uint64_t expires_at_ms = 0;  // 0: never
 };
@@ -33,6 +33,7 @@ struct Token {
 struct Identity {
   KeyspaceId keyspace;
   Caller caller;
+  std::string label = {};      // of the token
   uint64_t expires_at_ms = 0;  // 0: never
 };
 

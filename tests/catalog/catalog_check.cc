@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include "catalog/counter.h"
 #include "catalog/entity.h"
 #include "catalog/log_trim.h"
+#include "codec/stored_message.h"
 #include "codec/tenant_keys.h"
 #include "tenant/tenant.h"
 
@@ -30,6 +32,7 @@ class Check {
     check_relations();
     check_grants();
     check_members();
+    check_aliases();
     check_logs();
     check_figures();
     return std::move(problems_);
@@ -223,9 +226,14 @@ class Check {
     }
   }
 
-  bool is_there(CatalogRef ref) const {
-    if (ref.type == CatalogType::column) ref = CatalogRef::of(CatalogType::table, ref.number());
-    return entities_.contains(ref);
+  bool is_there(const CatalogRef& ref) const {
+    if (ref.type != CatalogType::column) return entities_.contains(ref);
+    const auto table = entities_.find(CatalogRef::of(CatalogType::table, ref.number()));
+    if (table == entities_.end()) return false;
+    const auto& columns = table->second.stored.table().columns();
+    return std::any_of(columns.begin(), columns.end(), [&](const stored::CatalogColumn& column) {
+      return CatalogRef::column(ref.number(), EntityId{column.id()}) == ref;
+    });
   }
 
   void check_relations() {
@@ -293,6 +301,33 @@ class Check {
       if (!statistic || (!is_doomed(statistic->metalake) && !is_there(statistic->ref)))
         problem("a statistic of nothing: {}", to_hex(key));
     }
+  }
+
+  // An alias names a version, which has it.
+  void check_aliases() {
+    std::map<std::pair<uint64_t, uint64_t>, std::set<std::string>> named;
+    for (const auto& [key, value] : records_["al"]) {
+      const auto alias = decode<CatalogAliasKey>(key);
+      const auto version = decode_counter(value, "");
+      if (!alias || !version)
+        problem("alias {}", to_hex(key));
+      else
+        named[{alias->model.value, *version}].emplace(alias->alias);
+    }
+    for (const auto& [key, value] : records_["mv"]) {
+      const auto place = decode<CatalogModelVersionKey>(key);
+      stored::CatalogModelVersion version;
+      if (!place || !decode_message(value, version, "")) {
+        problem("version {}", to_hex(key));
+        continue;
+      }
+      const auto found = named.extract({place->model.value, place->version});
+      const std::set<std::string> own(version.aliases().begin(), version.aliases().end());
+      if ((found ? found.mapped() : std::set<std::string>()) != own)
+        problem("version {} of model {} has other aliases", place->version, place->model.value);
+    }
+    for (const auto& [version, aliases] : named)
+      problem("aliases of no version: model {}, {}", version.first, version.second);
   }
 
   void check_logs() {

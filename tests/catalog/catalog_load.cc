@@ -3,22 +3,37 @@
 #include <fmt/format.h>
 
 #include "catalog/catalog_check.h"
+#include "catalog/model_versions.h"
+#include "catalog/relations.h"
 #include "codec/system_keys.h"
 #include "support/make_keyspace.h"
 
 namespace trellis {
 namespace {
 
-constexpr uint64_t steps_of_a_table = 6;
+constexpr uint64_t steps_of_a_table = 8;
 constexpr uint64_t tables_kept = 8;
 
-enum Step : uint64_t { to_make, to_alter, to_rename, to_move, to_drop_old, to_take_back };
+enum Step : uint64_t {
+  to_make,
+  to_alter,
+  to_rename,
+  to_move,
+  to_drop_old,
+  to_take_back,
+  to_link,
+  to_unlink_old,
+};
 
 std::string new_name(uint64_t table) { return fmt::format("new{}", table); }
 std::string name_of_table(uint64_t table) { return fmt::format("t{}", table); }
 std::string schema_name(size_t schema) { return fmt::format("s{}", schema); }
 // Of those that were dropped a few come back, for good.
 bool comes_back(uint64_t table) { return table % 20 == 3; }
+
+EntityPath model_of(size_t lane) {
+  return {CatalogType::model, {"lake", fmt::format("lane{}", lane), schema_name(0), "model"}};
+}
 
 Error corrupt(std::string what) { return {Code::corrupt, std::move(what)}; }
 
@@ -37,11 +52,14 @@ Result<std::unique_ptr<CatalogLoad>> CatalogLoad::open(Engine& engine, Clock& cl
   std::unique_ptr<CatalogLoad> load(new CatalogLoad(engine, clock, durability));
   TRY(load->make({CatalogType::metalake, {"lake"}}));
   TRY(load->make({CatalogType::tag, {"lake", "pii"}}));
+  TRY(load->make({CatalogType::user, {"lake", "ann"}}));
+  TRY(load->make({CatalogType::role, {"lake", "reader"}}));
   for (size_t lane = 0; lane < lanes; lane++) {
     const std::string catalog = fmt::format("lane{}", lane);
     TRY(load->make({CatalogType::catalog, {"lake", catalog}}));
     for (size_t schema = 0; schema < 2; schema++)
       TRY(load->make({CatalogType::schema, {"lake", catalog, schema_name(schema)}}));
+    TRY(load->make(model_of(lane)));
   }
   return load;
 }
@@ -51,28 +69,26 @@ Status CatalogLoad::make(const EntityPath& path) {
   return made || made.error().code == Code::exists ? Status() : Status(made.error());
 }
 
-// With a relation in both directions, in the same transaction.
-Status CatalogLoad::make_tagged(const EntityPath& path) {
-  const auto keys = [](KeyspaceId keyspace, const CatalogRef& of, const EntityWay& tag) {
-    const Uuid& lake = tag.refs[0].id;
-    return std::pair(
-        encode(CatalogRelationKey{keyspace, lake, CatalogRelation::tag, of, tag.ref()}),
-        encode(CatalogInverseKey{keyspace, lake, CatalogRelation::tag, tag.ref(), of}));
-  };
-  CatalogExtra extra{.paths = {{CatalogType::tag, {"lake", "pii"}}}};
-  extra.plan = [&](CatalogPlan& plan, const CatalogRef& ref) -> Status {
-    TRY(plan.require(1));
-    const auto [key, inverse] = keys(plan.keyspace(), ref, plan.way(1));
-    plan.exclusive(key).exclusive(inverse);
+// With relations in both directions and a grant, in the same transaction.
+Status CatalogLoad::make_related(const EntityPath& path) {
+  CatalogExtra extra{.paths = {{CatalogType::tag, {"lake", "pii"}},
+                               {CatalogType::user, {"lake", "ann"}},
+                               {CatalogType::role, {"lake", "reader"}}}};
+  extra.plan = [](CatalogPlan& plan, const CatalogRef& ref) -> Status {
+    for (const size_t other : {1, 2, 3}) TRY(plan.require(other));
+    const Uuid& lake = plan.way().refs[0].id;
+    plan_relation(plan, lake, {CatalogRelation::tag, ref, plan.way(1).ref()});
+    plan_relation(plan, lake, {CatalogRelation::owner, ref, plan.way(2).ref()});
+    plan_grant(plan, plan.way(3).ref(), plan.way().above(), ref);
     return {};
   };
-  extra.run = [&](CatalogChange& change, const Entity& entity) -> Status {
-    const auto [key, inverse] = keys(change.keyspace(), entity.ref, change.way(1));
-    for (const Bytes& each : {key, inverse}) {
-      TRY_ASSIGN(const CatalogChange::Record record, change.record(each));
-      change.put(record, "\x01");
-    }
-    return {};
+  extra.run = [](CatalogChange& change, const Entity& entity) -> Status {
+    const Uuid& lake = entity.metalake();
+    TRY(put_relation(change, lake, {CatalogRelation::tag, entity.ref, change.way(1).ref()}));
+    TRY(put_relation(change, lake, {CatalogRelation::owner, entity.ref, change.way(2).ref()}));
+    stored::CatalogPrivilege privilege;
+    privilege.set_name("select_table");
+    return put_grant(change, change.way(3).ref(), entity.above, entity.ref, {&privilege, 1});
   };
   stored::CatalogEntity draft;
   stored::CatalogColumn* const column = draft.mutable_table()->add_columns();
@@ -82,11 +98,19 @@ Status CatalogLoad::make_tagged(const EntityPath& path) {
   return {};
 }
 
+Status CatalogLoad::link(size_t lane, uint64_t table) {
+  stored::CatalogModelVersion version;
+  (*version.mutable_uris())["unknown"] = "s3://m";
+  for (const char* kind : {"a", "b"}) version.add_aliases(fmt::format("{}{}", kind, table));
+  const auto linked = link_model_version(call(), model_of(lane), version);
+  return linked || linked.error().code == Code::exists ? Status() : Status(linked.error());
+}
+
 Status CatalogLoad::step(size_t lane, uint64_t number) {
   const uint64_t table = number / steps_of_a_table;
   const EntityPath first = path(lane, 0, new_name(table));
   switch (static_cast<Step>(number % steps_of_a_table)) {
-    case to_make: return make_tagged(first);
+    case to_make: return make_related(first);
     case to_alter:
       TRY(catalog_.alter(call(), first, [](Entity& entity) {
         entity.stored.set_comment("altered");
@@ -115,7 +139,14 @@ Status CatalogLoad::step(size_t lane, uint64_t number) {
       const EntityPath old = path(lane, 1, name_of_table(table - tables_kept));
       const auto back = catalog_.undelete(call(), old);
       if (back || back.error().code != Code::not_found) return back ? Status() : back.error();
-      return make_tagged(old);
+      return make_related(old);
+    }
+    case to_link: return link(lane, table);
+    case to_unlink_old: {
+      if (table < tables_kept) return {};
+      TRY(delete_model_version(call(), model_of(lane),
+                               {{}, fmt::format("b{}", table - tables_kept)}));
+      return {};
     }
   }
   return {};

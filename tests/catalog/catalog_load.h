@@ -2,8 +2,10 @@
 // catalog of its own in one metalake and does step 1, 2, 3 ..., each one call. What is there must
 // be what some number of steps leaves, and everything else of the catalog must be whole.
 //
-// Table k of a lane is made with a tag, altered, renamed, moved to the lane's other schema, and
-// dropped when eight more have been made; each twentieth comes back.
+// Table k of a lane is made with a tag, an owner and a role that may read it, altered, renamed,
+// moved to the lane's other schema, and dropped when eight more have been made; each twentieth
+// comes back. The lane's model gets a version with two aliases for each table, and loses it eight
+// tables later; that leaves no trace in the tables, so it may be done twice.
 #pragma once
 
 #include <array>
@@ -24,7 +26,7 @@ class CatalogLoad {
   static constexpr KeyspaceId id{7};
   using Positions = std::array<uint64_t, lanes>;
 
-  // Makes keyspace, metalake, tag, catalogs and schemas if they are not there.
+  // Makes keyspace, metalake, tag, user, role, catalogs, schemas and models if they are not there.
   static Result<std::unique_ptr<CatalogLoad>> open(Engine& engine, Clock& clock,
                                                    Durability durability);
 
@@ -47,7 +49,8 @@ class CatalogLoad {
   CatalogCall call() { return {tenant_, {Role::write, "load"}, "load"}; }
   EntityPath path(size_t lane, size_t schema, std::string name) const;
   Status make(const EntityPath& path);
-  Status make_tagged(const EntityPath& path);
+  Status make_related(const EntityPath& path);
+  Status link(size_t lane, uint64_t table);
   Status step(size_t lane, uint64_t number);
   // Versions of the tables of a lane, by schema and name.
   using Tables = std::map<std::string, uint64_t>;

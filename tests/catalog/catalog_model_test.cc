@@ -85,9 +85,10 @@ class SimpleCatalog {
   }
   Node* find(const EntityPath& path, std::string& reason, bool even_if_disabled) {
     Node* const above = parent(path, reason);
+    const std::string word(catalog_word(path.type).name);
+    if (reason == "no_such_schema") reason = "no_such_" + word;  // what was asked for
     if (above == nullptr) return nullptr;
     Node* const node = above->child(path.type, path.name());
-    const std::string word(catalog_word(path.type).name);
     if (node == nullptr) reason = "no_such_" + word;
     if (node != nullptr && node->disabled && !even_if_disabled) reason = word + "_not_in_use";
     return reason.empty() ? node : nullptr;

@@ -4,7 +4,7 @@ server, and what authorization makes of them."""
 import unittest
 
 from catalog_http import COLUMNS, CatalogTest, basic, path, update
-from trellis_http import in_parallel
+from trellis_http import V1, in_parallel
 
 V2 = "application/vnd.gravitino.v2+json"
 
@@ -333,6 +333,149 @@ class Authorized(CatalogTest):
         self.ok(self.bob.post(self.lake_path + "/roles", {"name": "r"}))
         self.ok(self.bob.put(self.lake_path + "/permissions/users/eve/grant", {"roleNames": ["r"]}))
         self.assertTrue(self.api.get("/configs").json["gravitino.authorization.enable"])
+
+    def visible_tables(self, *names):
+        """Tables of which bob sees these and no others."""
+        self.add_bob()
+        self.ok(self.grant("catalog", "cat", privilege("use_catalog"), privilege("use_schema")))
+        for name in names:
+            self.ok(self.grant("table", f"cat.sch.{name}", privilege("select_table")))
+
+    def pages(self, api, target, member):
+        """All elements of a list, one by one; bodies must not have what is hidden."""
+        found, token = [], ""
+        for _ in range(20):
+            answer = api.get(f"{target}{'&' if '?' in target else '?'}limit=1{token}")
+            body = self.ok(answer)
+            self.assertNotIn(b"hidden", answer.body)
+            found += body[member]
+            if "nextPageToken" not in body:
+                return found
+            next_token = body["nextPageToken"]
+            self.assertNotIn(b"hidden".hex(), next_token)
+            token = "&pageToken=" + next_token
+        self.fail("it has no end")
+
+    def test_pages_do_not_tell_of_what_is_hidden(self):
+        for name in ("a_hidden", "b_hidden", "m_seen", "n_hidden", "x_seen", "y_hidden"):
+            self.make_table(self.schema, name)
+        self.visible_tables("m_seen", "x_seen")
+        tables = path(*self.schema) + "/tables"
+        for query in ("", "?details=true"):
+            member = "tables" if query else "identifiers"
+            found = self.pages(self.bob, tables + query, member)
+            self.assertEqual([one["name"] for one in found], ["m_seen", "x_seen"])
+        found = self.pages(self.bob, self.lake_path + "/search?name=*_", "metadataObjects")
+        self.assertEqual([one["fullName"] for one in found], ["cat.sch.m_seen", "cat.sch.x_seen"])
+        self.fails(self.bob.get(self.lake_path + "/search?name=a&pageToken=" + b"x".hex()), 400,
+                   1001, "IllegalArgumentException")
+        # Who sees all goes through all.
+        self.assertEqual(len(self.ok(self.api.get(tables + "?limit=4"))["identifiers"]), 4)
+
+    def test_pages_of_metalakes(self):
+        for front in ("a_hidden", "z_hidden"):
+            self.make_lake(f"{front}_{self.lake}")
+        self.add_bob()
+        found = self.pages(self.bob, "/api/metalakes?prefix=", "metalakes")
+        self.assertEqual([one["name"] for one in found if self.lake in one["name"]], [self.lake])
+
+    def test_tokens_are_their_users(self):
+        self.add_bob()
+        tokens = {(role, label): self.api.post(f"{V1}/DEFAULT/tokens", {
+            "role": role, "label": label}).json["token"]
+            for role, label in (("write", "bob"), ("write", ""), ("admin", "root"))}
+        bobs = tokens["write", "bob"]
+
+        def me(authorization):
+            return self.connect(Authorization=authorization).get("/api/authn/me")
+        for authorization in (f"Bearer {bobs}", basic("bob", bobs), basic("", bobs)):
+            self.assertEqual(self.ok(me(authorization))["principal"], "bob")
+        for user in ("anonymous", "alice"):
+            self.fails(me(basic(user, bobs)), 403, 1008, "ForbiddenException")
+            self.fails(me(basic(user, tokens["write", ""])), 403, 1008, "ForbiddenException")
+        self.assertEqual(self.ok(me(basic("alice", tokens["admin", "root"])))["principal"], "alice")
+        self.assertEqual(self.ok(me("Bearer " + tokens["admin", "root"]))["principal"], "root")
+        # What is an admin's of the keyspace.
+        answer = self.connect(token=bobs).get("/api/metalakes?dropped=true")
+        self.forbidden(answer)
+        self.ok(self.api.get("/api/metalakes?dropped=true"))
+
+    def test_nothing_without_metalake(self):
+        none = path("none_there")
+        self.assertFalse(self.ok(self.bob.delete(none))["dropped"])
+        self.assertFalse(self.ok(self.bob.delete(none + "/catalogs/c"))["dropped"])
+        for answer in (self.bob.get(none), self.bob.post(none + "/catalogs", {}),
+                       self.bob.delete(none + "/catalogs/c/schemas/s"),
+                       self.bob.delete(none + "/users/u"), self.bob.get(none + "/search?name=x")):
+            self.fails(answer, 404, 1003, "NoSuchMetalakeException")
+
+    def test_files_of_filesets(self):
+        self.ok(self.api.post(self.lake_path + "/catalogs", {"name": "files", "type": "fileset"}))
+        self.ok(self.api.post(path(self.lake, "files") + "/schemas", {"name": "s"}))
+        filesets = path(self.lake, "files", "s") + "/filesets"
+        self.ok(self.api.post(filesets, {"name": "f"}))
+        self.add_bob()
+        self.ok(self.grant("catalog", "files", privilege("use_catalog"), privilege("use_schema")))
+        self.forbidden(self.bob.get(filesets + "/f/files"))
+        self.ok(self.grant("fileset", "files.s.f", privilege("write_fileset")))
+        self.ok(self.bob.get(filesets + "/f"))
+        self.forbidden(self.bob.get(filesets + "/f/files"))
+        self.ok(self.grant("fileset", "files.s.f", privilege("read_fileset")))
+        self.assertNotEqual(self.bob.get(filesets + "/f/files").status, 403)
+        for what in ("files", "location"):
+            for up in ("..", "a/../..", "%252e%252e", "%2520..", "/.."):
+                self.fails(self.bob.get(f"{filesets}/f/{what}?sub_path={up}"), 400, 1001,
+                           "IllegalArgumentException")
+
+    def test_tags_that_are_only_seen(self):
+        self.ok(self.api.post(self.lake_path + "/tags", {"name": "pii"}))
+        self.add_bob()
+        self.ok(self.grant("metalake", self.lake, privilege("use_catalog")))
+        self.forbidden(self.bob.get(self.lake_path + "/tags/pii"))
+        self.ok(self.grant("tag", "pii", privilege("view_tag")))
+        self.ok(self.bob.get(self.lake_path + "/tags/pii"))
+        self.assertEqual(self.ok(self.bob.get(self.lake_path + "/tags"))["names"], ["pii"])
+        target = self.lake_path + "/objects/catalog/cat/tags"
+        self.forbidden(self.bob.post(target, {"tagsToAdd": ["pii"]}))
+        self.ok(self.api.post(target, {"tagsToAdd": ["pii"]}))
+        self.forbidden(self.bob.post(target, {"tagsToRemove": ["pii"]}))
+        self.assertEqual(self.ok(self.bob.get(target))["names"], ["pii"])
+
+    def test_conditions(self):
+        self.ok(self.api.post(self.lake_path + "/groups", {"name": "g"}))
+        self.add_bob()
+        policy = {"name": "keep", "policyType": "custom",
+                  "content": {"supportedObjectTypes": ["table"]}}
+        self.ok(self.api.post(self.lake_path + "/policies", policy))
+        grant = {"privileges": [privilege("use_catalog")]}
+        for what, change in (
+                ("", lambda tag: self.api.patch(self.lake_path, {"inUse": True}, If_Match=tag)),
+                ("/catalogs/cat", lambda tag: self.api.patch(
+                    self.lake_path + "/catalogs/cat", {"inUse": True}, If_Match=tag)),
+                ("/policies/keep", lambda tag: self.api.patch(
+                    self.lake_path + "/policies/keep", {"enable": True}, If_Match=tag)),
+                ("/users/bob", lambda tag: self.api.put(
+                    self.lake_path + "/permissions/users/bob/grant", {"roleNames": ["reader"]},
+                    If_Match=tag)),
+                ("/roles/reader", lambda tag: self.api.put(
+                    self.lake_path + "/permissions/roles/reader/catalog/cat/grant", grant,
+                    If_Match=tag)),
+                *((what, lambda tag, what=what: self.api.delete(self.lake_path + what,
+                                                                If_Match=tag))
+                  for what in ("/users/bob", "/groups/g", "/roles/reader"))):
+            tag = self.api.get(self.lake_path + what).headers["ETag"]
+            self.fails(change('"00-1"'), 409, 1012, "OptimisticLockException")
+            self.ok(change(tag))
+
+    def test_users_who_are_disabled(self):
+        users = self.lake_path + "/users"
+        made = self.ok(self.api.post(users, {"name": "bob", "enabled": False,
+                                             "externalId": "b-1"}))["user"]
+        self.assertEqual((made["enabled"], made["externalId"]), (False, "b-1"))
+        self.forbidden(self.bob.get(self.lake_path))
+        full = self.ok(self.api.get(users + "?details=true"))["users"]
+        self.assertEqual([(one["name"], one.get("enabled"), one.get("externalId"))
+                          for one in full], [("anonymous", None, None), ("bob", False, "b-1")])
 
     def test_grants_at_once(self):
         self.add_bob()

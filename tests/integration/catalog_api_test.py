@@ -4,7 +4,7 @@ back, for every kind of thing, every error and every rule that they depend on.""
 import json
 import unittest
 
-from catalog_http import MEDIA, CatalogTest, basic, path, update
+from catalog_http import COLUMNS, MEDIA, CatalogTest, basic, path, update
 from trellis_http import Wire
 
 
@@ -351,8 +351,18 @@ class Schemas(CatalogTest):
         self.make_table(schema)
         self.fails(self.api.delete(path(*schema)), 409, 1005, "NonEmptySchemaException")
         self.assertTrue(self.ok(self.api.delete(path(*schema) + "?cascade=true"))["dropped"])
-        self.fails(self.api.get(path(*schema) + "/tables/tab"), 404, 1003,
-                   "NoSuchSchemaException")
+        # Clients ask so whether there is such a table.
+        tables = path(*schema) + "/tables"
+        self.fails(self.api.get(tables + "/tab"), 404, 1003, "NoSuchTableException")
+        self.fails(self.alter(tables + "/tab", update("rename", newName="x")), 404, 1003,
+                   "NoSuchTableException")
+        self.fails(self.api.get(path(*schema) + "/topics/t"), 404, 1003, "NoSuchTopicException")
+        self.assertFalse(self.ok(self.api.delete(tables + "/tab"))["dropped"])
+        for answer in (self.api.get(tables),
+                       self.api.post(tables, {"name": "t", "columns": COLUMNS})):
+            self.fails(answer, 404, 1003, "NoSuchSchemaException")
+        self.fails(self.api.get(path(self.lake, "none", "s") + "/tables/t"), 404, 1003,
+                   "NoSuchCatalogException")
 
     def test_rename(self):
         """Which Gravitino cannot."""

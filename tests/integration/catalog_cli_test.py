@@ -235,24 +235,45 @@ class TransferOfAccess(CatalogCommandTest):
         privileges = [{"name": "use_catalog", "condition": "allow"}]
         role = {"name": "reader", "properties": {"a": "b"}, "securableObjects": [
             {"fullName": "hive", "type": "catalog", "privileges": privileges}]}
-        lines = [{"type": "role", "names": ["lake", "reader"], "entity": role},
-                 {"type": "user", "names": ["lake", "ann"],
+        lines = [{"type": "user", "names": ["lake", "ann"],
                   "entity": {"name": "ann", "roles": ["reader"]}},
                  {"type": "user", "names": ["lake", "anonymous"],
                   "entity": {"name": "anonymous", "roles": []}},
+                 {"type": "user", "names": ["lake", "old"],
+                  "entity": {"name": "old", "roles": [], "externalId": "x", "enabled": False}},
                  {"type": "group", "names": ["lake", "all"],
-                  "entity": {"name": "all", "roles": ["reader"]}}]
+                  "entity": {"name": "all", "roles": ["reader"]}},
+                 {"type": "owner", "names": ["lake", "all"],
+                  "entity": {"fullName": "hive.sales", "type": "schema", "ownerType": "group"}},
+                 {"type": "owner", "names": ["lake", "ann"],
+                  "entity": {"fullName": "hive", "type": "catalog", "ownerType": "user"}},
+                 {"type": "role", "names": ["lake", "reader"], "entity": role},
+                 {"type": "owner", "names": ["lake", "anonymous"],
+                  "entity": {"fullName": "lake", "type": "metalake", "ownerType": "user"}}]
         text = "\n".join(map(json.dumps, lines)).encode()
         self.assertEqual(self.catalog("import", stdin=text).out,
-                         "3 entities imported; 1 were there and stay as they are\n")
+                         "4 entities imported; 1 were there and stay as they are\n")
         for _ in range(2):
             exported = self.catalog("export")
-            found = [line for line in exported.lines if line["type"] in ("role", "user", "group")]
+            found = [line for line in exported.lines
+                     if line["type"] in ("role", "user", "group", "owner")]
             for line in found:
-                line["entity"].pop("audit")
+                line["entity"].pop("audit", None)
             self.assertEqual(found, lines)
             self.use_new_keyspace()
             self.catalog("import", stdin=exported.bytes)
+
+    def test_metalakes_of_others(self):
+        self.make_schema()
+        lines = [{"type": "user", "names": ["lake", "ann"], "entity": {"name": "ann"}},
+                 {"type": "owner", "names": ["lake", "ann"],
+                  "entity": {"fullName": "lake", "type": "metalake", "ownerType": "user"}},
+                 {"type": "catalog", "names": ["lake", "more"],
+                  "entity": {"name": "more", "type": "model"}}]
+        # Its owner is changed when all else is done.
+        text = "\n".join(map(json.dumps, lines)).encode()
+        self.assertEqual(self.catalog("import", stdin=text).out, "2 entities imported\n")
+        self.refused("not authorized", "create", "lake.another", "--kind", "model")
 
 
 class Transfer(CatalogCommandTest):
@@ -304,6 +325,59 @@ class Transfer(CatalogCommandTest):
         # Nothing is linked twice.
         self.catalog("import", stdin=exported.bytes)
         self.assertEqual(self.entity("lake.hive.sales.brain")["latestVersion"], 1)
+
+    def test_an_import_that_is_repeated_loses_no_versions(self):
+        self.make_all()
+        model = ["lake", "hive", "sales", "brain"]
+        lines = [{"type": "model", "names": model, "entity": {"name": "brain"}},
+                 *({"type": "model_version", "names": model,
+                    "entity": {"uris": {"unknown": f"s3://{n // 2}"},
+                               "aliases": [f"a{n}"] * (n % 2)}}
+                   for n in range(4)),
+                 {"type": "model_version", "names": model, "entity": {"uri": "s3://last"}}]
+        text = [json.dumps(line) for line in lines]
+        self.catalog("import", stdin="\n".join(text[:3]).encode())
+        self.refused("line 4", "import", stdin="\n".join([*text[:3], "nonsense"]).encode())
+        for _ in range(2):
+            self.catalog("import", stdin="\n".join(text).encode())
+            found = [line["entity"] for line in self.catalog("export").lines
+                     if line["type"] == "model_version"]
+            self.assertEqual([(one["uris"], one["aliases"]) for one in found],
+                             [({"unknown": "s3://0"}, []), ({"unknown": "s3://0"}, ["a1"]),
+                              ({"unknown": "s3://1"}, []), ({"unknown": "s3://1"}, ["a3"]),
+                              ({"unknown": "s3://last"}, [])])
+
+    def test_properties_and_statistics(self):
+        self.make_all()
+        table = ["lake", "hive", "sales", "orders"]
+        lines = [{"type": "statistics", "names": table,
+                  "entity": {"statistics": {"custom-n": 1, "custom-t": {"a": [1]}}}},
+                 {"type": "statistics", "names": table,
+                  "entity": {"partitionName": "p", "statistics": {"custom-n": "x"}}}]
+        # Only metalakes and catalogs can be disabled.
+        schema = {"type": "schema", "names": ["lake", "hive", "odd"],
+                  "entity": {"name": "odd", "properties": {"in-use": "false"}}}
+        inside = {"type": "table", "names": ["lake", "hive", "odd", "t"],
+                  "entity": {"name": "t", "columns": [{"name": "id", "type": "long"}],
+                             "properties": {"in-use": "false"}}}
+        text = "\n".join(map(json.dumps, [*lines, schema, inside])).encode()
+        self.assertEqual(self.catalog("import", stdin=text).out, "2 entities imported\n")
+        exported = self.catalog("export")
+        self.assertEqual([line for line in exported.lines if line["type"] == "statistics"], lines)
+        self.assertEqual(exported.err, "")
+        self.use_new_keyspace()
+        self.catalog("import", stdin=exported.bytes)
+        self.assertEqual(self.without_times(self.catalog("export").lines),
+                         self.without_times(exported.lines))
+        self.assertEqual(self.entity("lake.hive.odd.t")["properties"], {"in-use": "false"})
+
+    def test_users_where_there_are_none(self):
+        self.make_all()
+        lines = [{"type": "user", "names": ["lake", "ann"], "entity": {"name": "ann"}},
+                 {"type": "role", "names": ["lake", "r"], "entity": {"name": "r"}}]
+        done = self.catalog("import", stdin="\n".join(map(json.dumps, lines)).encode())
+        self.assertEqual(done.out, "0 entities imported\n")
+        self.assertEqual(done.err.count("authorization is off"), 1)
 
     def test_labels(self):
         self.make_all()
@@ -390,10 +464,15 @@ class FakeGravitino(http.server.ThreadingHTTPServer):
         def do_GET(self):
             self.server.users.add(self.headers["Authorization"])
             answer = self.server.answers.get(self.path.split("?")[0])
-            body = {"code": 0, **answer} if answer else {
-                "code": 1003, "type": "NotFoundException", "message": "nothing there"}
+            if answer == "broken":
+                status, body = 500, {"code": 1002, "type": "RuntimeException", "message": "broken"}
+            elif answer:
+                status, body = 200, {"code": 0, **answer}
+            else:
+                status, body = 404, {"code": 1003, "type": "NotFoundException",
+                                     "message": "nothing there"}
             text = json.dumps(body).encode()
-            self.send_response(200 if answer else 404)
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
@@ -404,6 +483,7 @@ class FakeGravitino(http.server.ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), self.Handler)
+        self.answers = dict(self.answers)
         self.users = set()
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -425,6 +505,26 @@ class FromGravitino(CatalogCommandTest):
         self.assertEqual(self.entity("lake.hive.a/b.t")["columns"][0]["name"], "id")
         self.assertEqual(self.entity("lake.files.s.f")["storageLocations"], {"unknown": "s3://f"})
         self.assertEqual(self.entity("lake")["comment"], "c")
+
+    def test_what_cannot_be_imported_is_told(self):
+        lake = "/api/metalakes/lake"
+        views = lake + "/catalogs/hive/schemas/a%2Fb/views"
+        view = {"name": "v", "columns": [], "representations": [], "audit": AUDIT}
+        object_ = {"metadataObjects": [{"fullName": "hive.none", "type": "schema"}]}
+        assigned = f"{lake}/objects/schema/hive.none/tags/pii"
+        for more, message in (
+                ({views: {"views": [view]}}, "representations"),
+                ({lake + "/catalogs/hive/schemas/a%2Fb/functions": "broken"}, "broken"),
+                ({lake + "/tags/pii/objects": object_, assigned: {"tag": {"name": "pii"}}},
+                 "hive.none"),
+                ({lake + "/tags/pii/objects": "broken"}, "broken"),
+                ({lake + "/users": "broken"}, "broken")):
+            self.use_new_keyspace()
+            before = dict(self.gravitino.answers)
+            self.gravitino.answers.update(more)
+            self.refused(message, "import", "--from", self.gravitino.url)
+            self.gravitino.answers.clear()
+            self.gravitino.answers.update(before)
 
     def test_a_part(self):
         self.refused("lake", "import", "--from", self.gravitino.url, "--path", "lake.hive.a/b.t")

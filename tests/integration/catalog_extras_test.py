@@ -206,8 +206,14 @@ class Feed(CatalogTest):
             rest = self.changes(f"?since={since}")
             self.assertEqual([one["number"] for one in rest["changes"]],
                              [number for number in numbers if number > since])
-        self.assertEqual(self.changes(f"?since={numbers[-1]}"),
-                         {"code": 0, "changes": [], "last": numbers[-1], "newest": numbers[-1]})
+        id_ = feed["metalakeId"]
+        self.assertEqual(self.changes(f"?since={numbers[-1]}&metalakeId={id_}"),
+                         {"code": 0, "changes": [], "last": numbers[-1], "newest": numbers[-1],
+                          "metalakeId": id_})
+        # Another metalake of the name has changes of its own.
+        for query in (f"?since={numbers[-1] + 1}", "?since=0&metalakeId=other"):
+            self.fails(self.api.get(path(self.lake) + "/changes" + query), 410, 1003,
+                       "CompactedException")
         page = self.changes("?limit=2")
         self.assertEqual((len(page["changes"]), page["last"]), (2, numbers[1]))
         self.fails(self.api.get(path("none") + "/changes"), 404, 1003, "NoSuchMetalakeException")
@@ -216,7 +222,7 @@ class Feed(CatalogTest):
                        "IllegalArgumentException")
 
     def test_search(self):
-        schema = self.make_schema()
+        schema = self.make_schema(provider="lakehouse-iceberg")  # which keeps capitals
         for name in ("orders", "Orders_2025", "customers", "reorders"):
             self.make_table(schema, name)
         self.make_table(schema, "plain", columns=[{"name": "zip_code", "type": "string"}])

@@ -61,6 +61,7 @@ class CatalogOpenapi(openapi_document.DescriptionTest):
         yield from self.of_labels(lake)
         yield from self.of_access(lake)
         yield "listChanges", [(200, {**lake, "?since": 1, "?limit": 5}),
+                              (410, {**lake, "?since": 1, "?metalakeId": "none"}),
                               (404, {"metalake": "none"})]
         yield "search", [(200, {**lake, "?name": "o", "?limit": 2}),
                          (400, {**lake, "?type": "none"})]

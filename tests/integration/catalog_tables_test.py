@@ -2,6 +2,7 @@
 functions, models with their versions, partitions and statistics."""
 
 import unittest
+import urllib.parse
 
 from catalog_http import COLUMNS, CatalogTest, path, update
 
@@ -213,8 +214,10 @@ class Tables(CatalogTest):
                             (("none", catalog, "sch"), "NoSuchMetalakeException")):
             target = path(*names) + "/tables"
             self.fails(self.api.get(target), 404, 1003, kind)
-            self.fails(self.api.get(target + "/tab"), 404, 1003, kind)
             self.fails(self.api.post(target, {"name": "x", "columns": COLUMNS}), 404, 1003, kind)
+            if kind == "NoSuchSchemaException":
+                kind = "NoSuchTableException"
+            self.fails(self.api.get(target + "/tab"), 404, 1003, kind)
             self.fails(self.alter(target + "/tab", update("updateComment", newComment="x")), 404,
                        1003, kind)
         self.fails(self.api.delete(path(lake, "none", "sch") + "/tables/tab"), 404, 1003,
@@ -513,6 +516,81 @@ class Statistics(CatalogTest):
         for bad in ("table/cat.sch", "nothing/a", "table/a.b.c.d"):
             self.fails(self.api.get(f"{target}/{bad}/statistics"), 400, 1001,
                        "IllegalArgumentException")
+
+
+class Providers(CatalogTest):
+    """What they make of names."""
+
+    def schema_of(self, provider):
+        catalog = self.make_catalog(provider=provider)
+        made = self.ok(self.api.post(path(*catalog) + "/schemas", {"name": "Sales"}))["schema"]
+        return [*catalog, made["name"]]
+
+    def test_lower_case(self):
+        for provider, column in (("hive", "id"), ("glue", "Id")):
+            self.lake = f"lake{next(self.names)}"
+            schema = self.schema_of(provider)
+            self.assertEqual(schema[-1], "sales")
+            given = [*schema[:2], "SALES"]
+            table = self.make(given, "tables", "Orders", columns=[{"name": "Id", "type": "long"}])
+            self.assertEqual((table["name"], table["columns"][0]["name"]), ("orders", column))
+            target = path(*given) + "/tables"
+            self.assertEqual(self.listed(path(*schema) + "/tables"), ["orders"])
+            self.assertEqual(self.ok(self.api.get(target + "/ORDERS"))["table"], table)
+            found = self.ok(self.api.post(target + ":batchGet", {"names": ["Orders", "None"]}))
+            self.assertEqual(([one["name"] for one in found["tables"]], found["missing"]),
+                             (["orders"], ["None"]))
+            self.fails(self.api.post(target, {"name": "oRDERS", "columns": COLUMNS}), 409, 1004,
+                       "TableAlreadyExistsException")
+            altered = self.ok(self.alter(
+                target + "/Orders", update("rename", newName="New", newSchemaName="SALES"),
+                update("addColumn", fieldName=["More"], type="date", position={"after": "Id"}),
+                update("renameColumn", oldFieldName=["Id"], newFieldName="Key")))["table"]
+            self.assertEqual((altered["name"], [one["name"] for one in altered["columns"]]),
+                             ("new", ["key", "more"] if provider == "hive" else ["Key", "More"]))
+            self.ok(self.api.post(path(self.lake) + "/tags", {"name": "Tag"}))
+            tags = path(self.lake) + "/objects/table/cat.Sales.NEW/tags"
+            self.assertEqual(self.ok(self.api.post(tags, {"tagsToAdd": ["Tag"]}))["names"], ["Tag"])
+            self.assertTrue(self.ok(self.api.delete(target + "/NEW"))["dropped"])
+
+    def test_two_columns_that_become_one(self):
+        schema = self.schema_of("hive")
+        columns = [{"name": "a", "type": "long"}, {"name": "A", "type": "long"}]
+        self.fails(self.api.post(path(*schema) + "/tables", {"name": "t", "columns": columns}), 400,
+                   1001, "IllegalArgumentException")
+
+    def test_case_of_others(self):
+        schema = self.schema_of("lakehouse-iceberg")
+        self.assertEqual(schema[-1], "Sales")
+        self.assertEqual(self.make_table(schema, "Orders")["name"], "Orders")
+        self.fails(self.api.get(path(*schema) + "/tables/orders"), 404, 1003,
+                   "NoSuchTableException")
+
+    def test_letters(self):
+        for provider in ("jdbc-mysql", "jdbc-postgresql"):
+            self.lake = f"lake{next(self.names)}"
+            schema = self.schema_of(provider)
+            columns = [{"name": "größe$", "type": "long"}]
+            table = self.make(schema, "tables", "表$1", columns=columns)
+            self.assertEqual((table["name"], table["columns"][0]["name"]), ("表$1", "größe$"))
+            target = path(*schema) + "/tables/"
+            altered = self.ok(self.alter(target + urllib.parse.quote("表$1"),
+                                         update("rename", newName="Ω"),
+                                         update("renameColumn", oldFieldName=["größe$"],
+                                                newFieldName="ñ")))["table"]
+            self.assertEqual((altered["name"], altered["columns"][0]["name"]), ("Ω", "ñ"))
+            for bad in ("a b", "ä\u2028", "\U0001f600", "-ä", "ä" * 65, "a.b"):
+                self.fails(self.api.post(target[:-1], {"name": bad, "columns": columns}), 400, 1001,
+                           "IllegalNameIdentifierException")
+            # Only of what the database itself has.
+            self.fails(self.api.post(path(*schema) + "/views", {
+                "name": "ä", "columns": columns,
+                "representations": [{"type": "sql", "dialect": "d", "sql": "s"}]}), 400, 1001,
+                "IllegalNameIdentifierException")
+        self.lake = f"lake{next(self.names)}"
+        schema = self.schema_of("hive")
+        self.fails(self.api.post(path(*schema) + "/tables", {"name": "ä", "columns": COLUMNS}), 400,
+                   1001, "IllegalNameIdentifierException")
 
 
 if __name__ == "__main__":
