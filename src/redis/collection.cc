@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "redis/cursor.h"
 #include "redis/glob.h"
+#include "redis/server.h"
 
 namespace trellis {
 namespace {
@@ -373,8 +374,7 @@ Result<RandomPick> random_pick(const Call& call) {
 
 Status visit_random(Call& call, const Key& key, RandomPick pick, RecordVisitor visit) {
   if (!key.exists()) return {};
-  // Versions differ always: a seed for each call.
-  Random random(call.keys.new_version());
+  Random random(call.server.next_seed());
   if (pick.distinct && pick.count >= key.size() / pass_factor)
     return visit_sample(call, key, pick.count, random, visit);
   if (!pick.distinct && !key.has_fences() && key.size() <= whole_max)
