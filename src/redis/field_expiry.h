@@ -25,7 +25,7 @@ class FieldExpiry {
   Result<std::vector<uint64_t>> times(std::span<const ByteView> fields);
   // 0 as above. REQUIRES: the field is there, and `was` is its time.
   void set(ByteView field, uint64_t expire_ms, uint64_t was);
-  // Of fields that are removed or written anew: they do not expire any more.
+  // Of fields that are removed or written anew: they do not expire any more. REQUIRES: they differ.
   Status forget(std::span<const ByteView> fields);
   // Removes those of them that are over: they are to be written anew.
   Status remove_over(std::span<const ByteView> fields);

@@ -75,7 +75,8 @@ Status hsetnx(Call& call) {
 
 Status hdel(Call& call) {
   TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
-  if (key->exists()) TRY(FieldExpiry(call.keys, *key).forget(call.args.subspan(2)));
+  if (key->exists())
+    TRY(FieldExpiry(call.keys, *key).forget(args_at(call, distinct_args(call, 2))));
   TRY_ASSIGN(const uint64_t removed, remove_args(call, *key, 2));
   call.reply.integer(static_cast<int64_t>(removed));
   return {};
