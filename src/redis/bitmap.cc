@@ -157,7 +157,7 @@ Status load_text(Keys& keys, Key& key) {
   if (key.size() > reply_bytes_max) return part_too_long();
   Bytes text;
   TRY(read_text(keys, key, 0, key.size(), text));
-  key.keep_text(std::move(text));
+  keys.keep_text(key, std::move(text));
   return {};
 }
 

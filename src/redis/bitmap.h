@@ -30,7 +30,8 @@ Result<Key*> open_text(Call& call, size_t i);
 uint64_t text_bytes(const Key& key);  // 0 if it does not exist
 // Bytes of it, as clients see them, appended. REQUIRES: begin <= end <= text_bytes.
 Status read_text(Keys& keys, const Key& key, uint64_t begin, uint64_t end, Bytes& out);
-// Lets Key::text give all of a bitmap, until it changes. Does nothing with other types.
+// Lets Key::text give all of a bitmap, until it changes or another one is loaded. Does nothing with
+// other types.
 Status load_text(Keys& keys, Key& key);
 Error part_too_long();  // of what is asked for at once
 

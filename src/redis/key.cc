@@ -76,6 +76,12 @@ void Key::keep_text(Bytes text) {
   now_.payload = text_;
 }
 
+void Key::forget_text() {
+  if (now_.type != RedisType::bitmap) return;
+  now_.payload = {};
+  Bytes().swap(text_);  // its memory too
+}
+
 void Key::set_expire(uint64_t expire_ms) {
   ASSERT(exists_);
   // The same time again is a change to whoever watches the key.
@@ -136,6 +142,7 @@ void Key::drop() {
 Keys::~Keys() { forget_opened(); }
 
 void Keys::forget_opened() {
+  with_text_ = nullptr;
   for (const auto& [name, key] : keys_) key->~Key();
   keys_.clear();
 }
@@ -209,6 +216,12 @@ Result<Key*> Keys::open_in(uint16_t slot, ByteView name) {
   TRY(view_.get(key.stored_key_, key.stored_));
   TRY(read(key));
   return &key;
+}
+
+void Keys::keep_text(Key& key, Bytes text) {
+  if (with_text_ != nullptr) with_text_->forget_text();
+  with_text_ = &key;
+  key.keep_text(std::move(text));
 }
 
 // --- records of collections ---

@@ -47,7 +47,7 @@ class Key {
   uint64_t size() const { return now_.size - over_.size(); }
   uint64_t version() const { return now_.version; }
   uint64_t expire_ms() const { return now_.expire_ms; }  // 0: never
-  ByteView text() const { return now_.payload; }         // of a string, or see keep_text
+  ByteView text() const { return now_.payload; }         // of a string, or see load_text
   uint64_t head() const { return now_.head; }            // of a list
   uint64_t tail() const { return now_.tail; }
   const RedisMetadata::Stream& stream() const { return now_.stream; }
@@ -72,8 +72,9 @@ class Key {
   void create(RedisType type, uint64_t version);
   // Becomes a string; one that was a string to clients keeps its expiry.
   void set_text(Bytes text);
-  // Of a bitmap: what it is as a string, for text(), until its size is set.
+  // Of a bitmap: what it is as a string, for text(), until its size is set. See Keys::keep_text.
   void keep_text(Bytes text);
+  void forget_text();
   void set_expire(uint64_t expire_ms);
   // Of a collection; one that is empty is not there. Of a bitmap: its bytes.
   void set_size(uint64_t size);
@@ -162,6 +163,8 @@ class Keys {
     Bytes sub;
   };
   Status prefetch_subs(std::span<const Sub> subs);
+  // Lets a bitmap have a text: only one has at a time, for each may be large.
+  void keep_text(Key& key, Bytes text);
   // A record of a collection, by field, member or index ("s" records), or of a stream ("t").
   Status get_sub(const Key& key, ByteView sub, Value& value);
   Status get_subs(const Key& key, std::span<const ByteView> subs, std::span<Value> values);
@@ -312,6 +315,7 @@ class Keys {
   Status staged_;                         // what became of the parts
   const WatchFlag own_watch_;             // may be null
   Bytes encoded_;  // a key, as long as it is needed: its memory is used again
+  Key* with_text_ = nullptr;
   // Keys, what they are called and the nodes that lead to them.
   std::pmr::monotonic_buffer_resource memory_;
   std::pmr::unordered_map<StoredName, Key*, NameHash> keys_{&memory_};
