@@ -563,6 +563,8 @@ Result<uint64_t> Collector::collectable_before_ms(KeyspaceId keyspace, uint64_t 
                          }));
     TRY_ASSIGN(state, gc_.advance_both(keyspace, timestamp_at_ms(youngest_due_ms + 1)));
   }
+  // The last timestamp is behind all times: it cannot tell those that are to wait.
+  if (state.gc_safe_point == UINT64_MAX) return target_ms;
   // What is not due yet stays, although a clock that was ahead moved the safe point past it.
   return std::min(ms_of_timestamp(state.gc_safe_point), now_ms + 1);
 }
