@@ -221,7 +221,6 @@ Result<bool> RedisGarbageOwner::cut_fences(Tenant& tenant, const Garbage& note,
 // Fields whose time has come, some of them; true if the note is gone: there may be one for later.
 Result<bool> RedisGarbageOwner::expire_fields(Tenant& tenant, const Garbage& note,
                                               const RedisGarbage& life) {
-  constexpr size_t fields_max = 256;
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Scope scope = Scope::in(tenant.id());
   scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
@@ -233,13 +232,13 @@ Result<bool> RedisGarbageOwner::expire_fields(Tenant& tenant, const Garbage& not
     TRY(view.get(note_key, noted));
     if (!noted.found()) return {};
     Keys keys(view, tenant.id(), server_.versions(), nobody_, {}, tenant.map().clock.unix_ms());
-    TRY_ASSIGN(Key* const key, keys.open_in(life.slot, life.name));
+    TRY_ASSIGN(Key* const key, keys.open_by_field_in(life.slot, life.name));
     if (!key->has_field_note(life.version, note.due_ms)) {
       view.forget_garbage(note.due_ms, note.target);  // of no life: cannot be
     } else if (!key->exists()) {
       key->drop();  // takes the note back too
     } else {
-      TRY(FieldExpiry(keys, *key).collect(fields_max));
+      TRY(FieldExpiry(keys, *key).collect());
       is_gone = key->next_field_ms() != note.due_ms;
     }
     return keys.finish();

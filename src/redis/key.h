@@ -33,6 +33,7 @@ namespace trellis {
 bool is_visible(const RedisMetadata& metadata, uint64_t now_ms);
 
 class FieldExpiry;
+class FieldTimes;
 class Fences;
 // What is a string to clients: a bitmap is one too (redis/bitmap.h).
 constexpr bool is_text(RedisType type) {
@@ -59,7 +60,7 @@ class Key {
   bool has_field_note(uint64_t version, uint64_t due_ms) const {
     return stored_.found() && was_.version == version && was_.next_field_ms == due_ms;
   }
-  // Of a field of a hash: its time has come.
+  // Of a field of a hash: its time has come. REQUIRES: it was opened with Keys::open.
   bool is_over(ByteView field) const { return over_.contains(field); }
 
   // As it is stored, also if its time has come; 0: never, or there is no record.
@@ -89,6 +90,7 @@ class Key {
 
  private:
   friend class FieldExpiry;
+  friend class FieldTimes;
   friend class Keys;
   struct Life {
     uint64_t version;
@@ -115,8 +117,10 @@ class Key {
   mutable Bytes scores_end_;
   // Of members that came and went since its fences were written: where, and how many.
   mutable std::vector<std::pair<Bytes, int64_t>> uncounted_;
-  // Fields whose time has come, and that are stored as yet.
-  std::set<Bytes, std::less<>> over_;
+  // Fields whose time has come, and that are stored as yet; if has_unknown_ there may be more.
+  mutable std::set<Bytes, std::less<>> over_;
+  mutable bool has_unknown_ = false;
+  mutable bool has_others_ = false;  // it is known that not all are over
 };
 
 class Keys {
@@ -156,6 +160,15 @@ class Keys {
   Status prefetch(std::span<const Name> names);
   Result<Key*> open(uint32_t database, ByteView name) { return open_in(slots_.of(database), name); }
   Result<Key*> open_in(uint16_t slot, ByteView name);
+  // The same for who names each field of a hash that it looks at, or looks at none: what fields are
+  // over is not looked for, they may be many. They are counted in its size, and it may have no
+  // others.
+  Result<Key*> open_by_field(uint32_t database, ByteView name) {
+    return open_by_field_in(slots_.of(database), name);
+  }
+  Result<Key*> open_by_field_in(uint16_t slot, ByteView name);
+  // The same, but it has others if it is there.
+  Result<Key*> open_whole(uint32_t database, ByteView name);
 
   // Reads such records together, so that to get them costs less. Only a hint.
   struct Sub {
@@ -238,6 +251,7 @@ class Keys {
 
  private:
   friend class FieldExpiry;
+  friend class FieldTimes;
   friend class Fences;
   struct StoredName {
     uint16_t slot;
@@ -262,6 +276,7 @@ class Keys {
   Key& add(const StoredName& name);
   Status read(Key& key);
   Status write(Key& key);
+  Status hide_over(const Key& key);
   // What the records of its life in a table begin with.
   Bytes prefix_in(char table, const Key& key) const {
     return redis_life_prefix(keyspace_, table, key.slot_, key.name_, key.now_.version);
