@@ -72,6 +72,8 @@ struct ScanRequest {
   size_t entries_max = scan_page_entries_max;
   size_t bytes_max = scan_page_bytes_max;  // keys and values; the first entry is always visited
   bool want_evidence = false;
+  // Of who reads much, once: what is read is not kept in memory, and read ahead of where it is.
+  bool is_bulk = false;
 };
 
 struct ScanPage {

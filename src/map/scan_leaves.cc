@@ -226,7 +226,7 @@ class ScanLeaves::Scan {
 
 Result<ScanPage> ScanLeaves::scan(Engine& engine, const ScanRequest& request, ScanVisitor visit) {
   const ByteView collection = redis_collection_of(request.begin, request.end);
-  if (collection.empty()) return engine.scan(request, visit);
+  if (collection.empty() || request.is_bulk) return engine.scan(request, visit);
   return Scan(*this, hash_of(collection), engine, request, visit).run();
 }
 

@@ -38,7 +38,8 @@ ByteView cut_to_size(const Key& key, uint64_t offset, ByteView stored) {
 Status scan_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t end,
                       FragmentVisitor visit) {
   Status bad;
-  TRY(keys.scan_subs(key, {}, [&](ByteView sub, ByteView stored) {
+  const bool is_bulk = key.size() >= bulk_bytes_min;
+  TRY(keys.scan_subs(key, {.is_bulk = is_bulk}, [&](ByteView sub, ByteView stored) {
     const auto offset = decode_fragment_offset(sub);
     if (!offset) {
       bad = offset.error();

@@ -22,6 +22,9 @@ constexpr uint64_t changed_string_bytes_max = 4 * 1024;
 // What SETBIT reaches with an offset below 2^32, and what proto-max-bulk-len is.
 constexpr uint64_t bitmap_bytes_max = 512 * 1024 * 1024;
 
+// From so many bytes on all of one is read in bulk; what is smaller may be read again soon.
+constexpr uint64_t bulk_bytes_min = 16 * 1024 * 1024;
+
 // Turns the bits of each byte round.
 void turn_bits(char* bytes, size_t count);
 

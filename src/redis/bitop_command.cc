@@ -123,7 +123,8 @@ class FragmentStream {
       TRY_ASSIGN(ScanPage page, keys_.view().scan({.begin = begin_,
                                                    .end = end_,
                                                    .entries_max = page_entries_max,
-                                                   .bytes_max = page_bytes_max_},
+                                                   .bytes_max = page_bytes_max_,
+                                                   .is_bulk = size_ >= bulk_bytes_min},
                                                   take));
       is_read_ = !page.resume;
       if (page.resume) begin_ = std::move(*page.resume);

@@ -335,7 +335,7 @@ void Keys::remove_score(const Key& key, double score, ByteView member) {
 }
 
 Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
-                  FunctionRef<Visit(ByteView, ByteView)> visit) {
+                  FunctionRef<Visit(ByteView, ByteView)> visit, bool is_bulk) {
   if (begin >= end) return {};
   bool stopped = false;
   const auto pass_on = [&](ByteView key, ByteView value) {
@@ -344,8 +344,9 @@ Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
     return next;
   };
   for (;;) {
-    TRY_ASSIGN(ScanPage page,
-               view_.scan({.begin = begin, .end = end, .reverse = reverse}, pass_on));
+    TRY_ASSIGN(
+        ScanPage page,
+        view_.scan({.begin = begin, .end = end, .reverse = reverse, .is_bulk = is_bulk}, pass_on));
     if (stopped || !page.resume) return {};
     (reverse ? end : begin) = std::move(*page.resume);
   }
@@ -362,7 +363,7 @@ Status Keys::scan_subs(const Key& key, const SubRange& range, SubVisitor visit) 
   };
   if (!key.over_.empty())
     return scan(prefix, std::move(begin), std::move(end), range.reverse, visit_rest);
-  return scan(prefix, std::move(begin), std::move(end), range.reverse, visit);
+  return scan(prefix, std::move(begin), std::move(end), range.reverse, visit, range.is_bulk);
 }
 
 Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit) {

@@ -190,6 +190,7 @@ class Keys {
     ByteView begin = {};
     ByteView end = {};
     bool reverse = false;
+    bool is_bulk = false;  // as of ScanRequest
   };
   Status scan_subs(const Key& key, const SubRange& range, SubVisitor visit);
 
@@ -297,7 +298,7 @@ class Keys {
   // Of an interval of records that begin with `from`: they come to begin with `to`.
   Status copy_records(ByteView from, Bytes begin, const Bytes& end, const Key& key, ByteView to);
   Status scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
-              FunctionRef<Visit(ByteView, ByteView)> visit);
+              FunctionRef<Visit(ByteView, ByteView)> visit, bool is_bulk = false);
 
   // A scan from an end begins where the members do.
   Status narrow(const Key& key, bool reverse, Bytes& begin, Bytes& end);
