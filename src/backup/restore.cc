@@ -205,8 +205,8 @@ Status index_notes(const MapHandle& map, const Collector& collector, KeyspaceId 
   const auto visit = [&](ByteView key, ByteView) {
     const auto note = decode<GarbageKey>(key);
     if (!note) return Visit::go_on;
-    Bytes entry = encode(collector.due_entry_of(
-        keyspace, {.due_ms = note->due_ms, .target = Bytes(note->target), .model = note->model}));
+    Bytes entry = collector.due_entry_of(
+        keyspace, {.due_ms = note->due_ms, .target = Bytes(note->target), .model = note->model});
     if (due.empty() || due.back() != entry) due.push_back(std::move(entry));
     return Visit::go_on;
   };

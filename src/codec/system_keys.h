@@ -277,7 +277,7 @@ struct KeyspaceDueKey {
   uint64_t due_ms;
   KeyspaceId keyspace;
   DueJob job;
-  ByteView detail;  // of a request: its id
+  ByteView detail;  // of a request: its id; of expire: where a long time ends (tenant/tenant.h)
   static constexpr std::string_view kind = "system.keyspace_due";
   static constexpr auto layout() {
     return record(system_area, keyspaces_path, literal("path", "due/", "work to do", "/Due"),

@@ -72,7 +72,9 @@ struct ScanRequest {
   size_t entries_max = scan_page_entries_max;
   size_t bytes_max = scan_page_bytes_max;  // keys and values; the first entry is always visited
   bool want_evidence = false;
-  bool is_kept = true;  // in caches: not what is read once, and would take the place of better
+  // Whether what is read is wanted again: else no cache keeps it; or wanted once and much, which is
+  // read ahead, too.
+  enum class Reading : uint8_t { often, once, much_once } reading = Reading::often;
 };
 
 struct ScanPage {

@@ -120,8 +120,8 @@ class ScanLeaves::Scan {
         found = leaves_.find(shard, request_.reverse ? end_ : begin_, request_.reverse);
       if (found.leaf == nullptr) {
         reads = true;
-        TRY(read_gap(found.gap_end,
-                     request_.is_kept && step < steps_max && leaves_.welcomes_new()));
+        TRY(read_gap(found.gap_end, request_.reading == ScanRequest::Reading::often &&
+                                        step < steps_max && leaves_.welcomes_new()));
       } else if (request_.reverse) {
         visit_back(*found.leaf);
         end_ = std::min(end_, found.leaf->begin);
@@ -227,7 +227,8 @@ class ScanLeaves::Scan {
 
 Result<ScanPage> ScanLeaves::scan(Engine& engine, const ScanRequest& request, ScanVisitor visit) {
   const ByteView collection = redis_collection_of(request.begin, request.end);
-  if (collection.empty()) return engine.scan(request, visit);
+  const bool is_much = request.reading == ScanRequest::Reading::much_once;
+  if (collection.empty() || is_much) return engine.scan(request, visit);
   return Scan(*this, hash_of(collection), engine, request, visit).run();
 }
 

@@ -38,16 +38,17 @@ ByteView cut_to_size(const Key& key, uint64_t offset, ByteView stored) {
 Status scan_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t end,
                       FragmentVisitor visit) {
   Status bad;
-  TRY(keys.scan_subs(key, {}, [&](ByteView sub, ByteView stored) {
-    const auto offset = decode_fragment_offset(sub);
-    if (!offset) {
-      bad = offset.error();
-      return Visit::stop;
-    }
-    if (*offset < std::min(end, key.size()) && *offset + fragment_bytes > begin)
-      visit(*offset, cut_to_size(key, *offset, stored));
-    return Visit::go_on;
-  }));
+  TRY(keys.scan_subs(key, {.reading = bitmap_reading(key.size())},
+                     [&](ByteView sub, ByteView stored) {
+                       const auto offset = decode_fragment_offset(sub);
+                       if (!offset) {
+                         bad = offset.error();
+                         return Visit::stop;
+                       }
+                       if (*offset < std::min(end, key.size()) && *offset + fragment_bytes > begin)
+                         visit(*offset, cut_to_size(key, *offset, stored));
+                       return Visit::go_on;
+                     }));
   return bad;
 }
 
@@ -157,7 +158,7 @@ Status load_text(Keys& keys, Key& key) {
   if (key.size() > reply_bytes_max) return part_too_long();
   Bytes text;
   TRY(read_text(keys, key, 0, key.size(), text));
-  key.keep_text(std::move(text));
+  keys.keep_text(key, std::move(text));
   return {};
 }
 

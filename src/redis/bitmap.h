@@ -22,6 +22,13 @@ constexpr uint64_t changed_string_bytes_max = 4 * 1024;
 // What SETBIT reaches with an offset below 2^32, and what proto-max-bulk-len is.
 constexpr uint64_t bitmap_bytes_max = 512 * 1024 * 1024;
 
+// What is small may be read again soon.
+constexpr ScanRequest::Reading bitmap_reading(uint64_t bitmap_bytes) {
+  constexpr uint64_t much_bytes_min = 16 * 1024 * 1024;
+  return bitmap_bytes < much_bytes_min ? ScanRequest::Reading::often
+                                       : ScanRequest::Reading::much_once;
+}
+
 // Turns the bits of each byte round.
 void turn_bits(char* bytes, size_t count);
 
@@ -30,7 +37,8 @@ Result<Key*> open_text(Call& call, size_t i);
 uint64_t text_bytes(const Key& key);  // 0 if it does not exist
 // Bytes of it, as clients see them, appended. REQUIRES: begin <= end <= text_bytes.
 Status read_text(Keys& keys, const Key& key, uint64_t begin, uint64_t end, Bytes& out);
-// Lets Key::text give all of a bitmap, until it changes. Does nothing with other types.
+// Lets Key::text give all of a bitmap, until it changes or another one is loaded. Does nothing with
+// other types.
 Status load_text(Keys& keys, Key& key);
 Error part_too_long();  // of what is asked for at once
 

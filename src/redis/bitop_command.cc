@@ -1,5 +1,6 @@
 // BITOP: fragment by fragment, in the order in which they are stored, which is the same in all
-// bitmaps. What is read and written at a time is some MiB, whatever they have.
+// bitmaps. What is read and written at a time is some MiB, whatever they have, and however often a
+// key is named.
 #include "redis/bitop_command.h"
 
 #include <algorithm>
@@ -49,11 +50,15 @@ void combine_bits(Fragment& with, ByteView other, BitOperation operation) {
   }
 }
 
+// What all streams have of bitmaps in memory.
+constexpr size_t pages_bytes_max = 32 * 1024 * 1024;
+
 // The fragments of a string or of a bitmap, one after the other, in the order of their subs.
 class FragmentStream {
  public:
-  // What it reads is what the key is now: the key may change then.
-  FragmentStream(Keys& keys, const Key& key) : keys_(keys) {
+  // What it reads is what the key is now. The key may change then if it is the target.
+  FragmentStream(Keys& keys, const Key& key, bool is_target, size_t streams)
+      : keys_(keys), page_bytes_max_(std::min(page_bytes_max, pages_bytes_max / streams)) {
     if (key.type() == RedisType::bitmap) {
       size_ = key.size();
       prefix_ = keys.subs_prefix(key);
@@ -62,7 +67,7 @@ class FragmentStream {
       return;
     }
     text_ = key.text();
-    turn_bits(text_.data(), text_.size());
+    if (is_target) text_ = kept_text_ = text_;
     for (uint64_t at = 0; at < text_.size(); at += fragment_bytes)
       order_.push_back(encode(RedisBitmapSub{at}));
     std::sort(order_.begin(), order_.end());
@@ -79,9 +84,15 @@ class FragmentStream {
     if (prefix_.empty()) return order_[at_];
     return ByteView(page_).substr(entries_[at_].begin, entries_[at_].sub_bytes);
   }
-  Result<ByteView> stored() const {
+  // Valid until the next call.
+  Result<ByteView> stored() {
     TRY_ASSIGN(const uint64_t offset, decode_fragment_offset(sub()));
-    if (prefix_.empty()) return ByteView(text_).substr(offset, fragment_bytes);
+    if (prefix_.empty()) {
+      const ByteView part = text_.substr(offset, fragment_bytes);
+      std::memcpy(turned_.bytes, part.data(), part.size());
+      turn_bits(turned_.bytes, part.size());
+      return ByteView(turned_.bytes, part.size());
+    }
     if (offset >= size_) return ByteView();
     const Entry& entry = entries_[at_];
     return ByteView(page_).substr(entry.begin + entry.sub_bytes,
@@ -89,6 +100,7 @@ class FragmentStream {
   }
 
  private:
+  static constexpr size_t page_bytes_max = 2 * 1024 * 1024;
   struct Entry {
     size_t begin;  // of the sub, which the bytes follow
     size_t sub_bytes;
@@ -97,7 +109,6 @@ class FragmentStream {
 
   Status read_page() {
     constexpr size_t page_entries_max = 1'024;
-    constexpr size_t page_bytes_max = 2 * 1024 * 1024;
     do {
       page_.clear();
       entries_.clear();
@@ -112,7 +123,8 @@ class FragmentStream {
       TRY_ASSIGN(ScanPage page, keys_.view().scan({.begin = begin_,
                                                    .end = end_,
                                                    .entries_max = page_entries_max,
-                                                   .bytes_max = page_bytes_max},
+                                                   .bytes_max = page_bytes_max_,
+                                                   .reading = bitmap_reading(size_)},
                                                   take));
       is_read_ = !page.resume;
       if (page.resume) begin_ = std::move(*page.resume);
@@ -121,6 +133,7 @@ class FragmentStream {
   }
 
   Keys& keys_;
+  const size_t page_bytes_max_;
   size_t at_ = SIZE_MAX;  // before the first
   // Of a bitmap.
   Bytes prefix_, begin_, end_;
@@ -129,7 +142,9 @@ class FragmentStream {
   std::vector<Entry> entries_;
   bool is_read_ = false;
   // Of a string.
-  Bytes text_;
+  Bytes kept_text_;
+  ByteView text_;
+  Fragment turned_{};
   std::vector<Bytes> order_;
 };
 
@@ -218,6 +233,19 @@ Result<Bytes> combine_texts(Keys& keys, std::span<const Key* const> sources, uin
   return result;
 }
 
+// Each key once. What is named twice changes nothing, but for XOR, where two are none.
+std::vector<const Key*> distinct_sources(std::vector<const Key*> sources, BitOperation operation) {
+  std::sort(sources.begin(), sources.end());
+  std::vector<const Key*> distinct;
+  for (size_t i = 0; i < sources.size();) {
+    size_t end = i + 1;
+    while (end < sources.size() && sources[end] == sources[i]) end++;
+    if (operation != BitOperation::bit_xor || (end - i) % 2 != 0) distinct.push_back(sources[i]);
+    i = end;
+  }
+  return distinct;
+}
+
 }  // namespace
 
 Status bitop(Call& call) {
@@ -239,9 +267,12 @@ Status bitop(Call& call) {
     if (bytes != 0) target->set_text(std::move(result));
     return {};
   }
+  sources = distinct_sources(std::move(sources), operation);
   Streams streams;
   for (const Key* const source : sources)
-    if (source->exists()) streams.push_back(std::make_unique<FragmentStream>(call.keys, *source));
+    if (source->exists())
+      streams.push_back(
+          std::make_unique<FragmentStream>(call.keys, *source, source == target, sources.size()));
   target->create(RedisType::bitmap, call.keys.new_version());
   target->set_size(bytes);
   ResultWriter writer(call.keys, *target, bytes);

@@ -71,8 +71,31 @@ Result<uint32_t> database_at(int64_t index) {
 
 Result<Key*> Call::open(size_t i) {
   TRY_ASSIGN(Key* const key, keys.open(session.database, arg(i)));
-  if (command.has(command_flag::readonly)) (key->exists() ? lookups.hits : lookups.misses)++;
+  count_lookup(*key);
   return key;
+}
+
+Result<Key*> Call::open_whole(size_t i) {
+  TRY_ASSIGN(Key* const key, keys.open_whole(session.database, arg(i)));
+  count_lookup(*key);
+  return key;
+}
+
+Result<Key*> Call::open_by_field() {
+  TRY_ASSIGN(Key* const key, keys.open_by_field(session.database, arg(1)));
+  count_lookup(*key);
+  if (key->exists() && key->type() != RedisType::hash) return wrong_type();
+  return key;
+}
+
+Result<Key*> Call::open_to_add_fields() {
+  TRY_ASSIGN(Key* const key, open_by_field());
+  if (key->exists() && key->expire_ms() != 0) return keys.open_whole(session.database, arg(1));
+  return key;
+}
+
+void Call::count_lookup(const Key& key) const {
+  if (command.has(command_flag::readonly)) (key.exists() ? lookups.hits : lookups.misses)++;
 }
 
 Result<Key*> Call::open(size_t i, RedisType type) {

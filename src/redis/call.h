@@ -55,8 +55,16 @@ struct Call {
   Result<Key*> open(size_t i);
   // It exists with that type, or does not exist. A bitmap is a string: all of it is read.
   Result<Key*> open(size_t i, RedisType type);
+  // As in Keys: the hash that argument 1 names, or none, for who names its fields, and a key of any
+  // type for who looks at none.
+  Result<Key*> open_by_field();
+  Result<Key*> open_whole(size_t i);
+  // As open_by_field, for who adds fields: a hash of which all are over begins anew, without the
+  // expiry that it had.
+  Result<Key*> open_to_add_fields();
   // At a time that has come, the key goes.
   void expire(Key& key, uint64_t expire_ms) const;
+  void count_lookup(const Key& key) const;
 };
 
 // The longest string: what one value of the map can hold.

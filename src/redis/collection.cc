@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "redis/cursor.h"
 #include "redis/glob.h"
+#include "redis/server.h"
 
 namespace trellis {
 namespace {
@@ -359,6 +360,33 @@ Status visit_numbered(Call& call, const Key& key, RandomPick pick, Random& rando
   return {};
 }
 
+// Where most of what is stored is over: any number of draws, some thousands by each pass.
+Status visit_passes(Call& call, const Key& key, RandomPick pick, Random& random,
+                    RecordVisitor visit) {
+  constexpr uint64_t draws_max = 4'096;
+  const size_t reply_begin = call.reply.mark();
+  while (pick.count > 0) {
+    std::vector<std::pair<uint64_t, size_t>> wanted(std::min(pick.count, draws_max));
+    for (size_t i = 0; i < wanted.size(); i++) wanted[i] = {random.below(key.size()), i};
+    std::sort(wanted.begin(), wanted.end());
+    std::vector<std::pair<Bytes, Bytes>> drawn(wanted.size());
+    auto next = wanted.begin();
+    uint64_t place = 0;
+    TRY(call.keys.scan_subs(key, {}, [&](ByteView sub, ByteView value) {
+      for (; next != wanted.end() && next->first == place; ++next)
+        drawn[next->second] = {Bytes(sub), Bytes(pick.with_values ? value : ByteView())};
+      place++;
+      return next == wanted.end() ? Visit::stop : Visit::go_on;
+    }));
+    for (const auto& [sub, value] : drawn) {
+      visit(sub, value);
+      TRY(check_reply(call, reply_begin));
+    }
+    pick.count -= wanted.size();
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<RandomPick> random_pick(const Call& call) {
@@ -373,10 +401,11 @@ Result<RandomPick> random_pick(const Call& call) {
 
 Status visit_random(Call& call, const Key& key, RandomPick pick, RecordVisitor visit) {
   if (!key.exists()) return {};
-  // Versions differ always: a seed for each call.
-  Random random(call.keys.new_version());
-  if (pick.distinct && pick.count >= key.size() / pass_factor)
+  Random random(call.server.next_seed());
+  const bool are_most_over = key.size() < key.stored_size() / 2;
+  if (pick.distinct && (are_most_over || pick.count >= key.size() / pass_factor))
     return visit_sample(call, key, pick.count, random, visit);
+  if (are_most_over) return visit_passes(call, key, pick, random, visit);
   if (!pick.distinct && !key.has_fences() && key.size() <= whole_max)
     return visit_draws(call, key, pick, random, visit);
   return visit_numbered(call, key, pick, random, visit);

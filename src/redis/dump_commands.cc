@@ -12,6 +12,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Result<RdbValue> read_value(Call& call, const Key& key) {
   RdbValue value{.type = key.type()};
+  PayloadRoom room;
   switch (key.type()) {
     case RedisType::string:
     case RedisType::bitmap:
@@ -25,8 +26,9 @@ Result<RdbValue> read_value(Call& call, const Key& key) {
                                 {.begin_score = -infinity, .end_score = infinity, .reverse = true},
                                 [&](double score, ByteView member) {
                                   value.scored.push_back({Bytes(member), score});
-                                  return Visit::go_on;
+                                  return room.take(member.size() + sizeof(score));
                                 }));
+      TRY(room.check());
       return value;
     case RedisType::stream: {
       TRY_ASSIGN(value.stream, load_stream(call.keys, key));
@@ -37,8 +39,9 @@ Result<RdbValue> read_value(Call& call, const Key& key) {
       TRY(call.keys.scan_subs(key, {}, [&](ByteView sub, ByteView) {
         const auto number = decode<RedisSortedintSub>(sub);
         value.items.push_back(number ? std::to_string(number->id) : Bytes(sub));
-        return Visit::go_on;
+        return room.take(value.items.back().size());
       }));
+      TRY(room.check());
       return value;
     case RedisType::list:
     case RedisType::set:
@@ -46,8 +49,9 @@ Result<RdbValue> read_value(Call& call, const Key& key) {
       TRY(call.keys.scan_subs(key, {}, [&](ByteView sub, ByteView record) {
         if (key.type() != RedisType::list) value.items.emplace_back(sub);
         if (key.type() != RedisType::set) value.items.emplace_back(record);
-        return Visit::go_on;
+        return room.take(sub.size() + record.size());
       }));
+      TRY(room.check());
       return value;
     default: return Error{Code::unsupported, "keys of this type cannot be dumped yet"};
   }

@@ -136,7 +136,8 @@ Status RedisTransaction::prefetch_subs(Keys& keys) {
   for (const Element& element : elements_) {
     const SubPositions& subs = element.command->subs;
     if (subs.first == 0 && subs.end == SubPositions::End::none) continue;
-    TRY_ASSIGN(const Key* const key, keys.open(element.session->database, element.args[1]));
+    TRY_ASSIGN(const Key* const key,
+               keys.open_by_field(element.session->database, element.args[1]));
     if (!key->exists() || key->type() == RedisType::string) continue;
     if (subs.end == SubPositions::End::none) {
       const size_t step = subs.step == 0 ? element.args.size() : subs.step;

@@ -146,20 +146,20 @@ Status Fences::scan(Level level, ByteView begin, std::optional<ByteView> end,
         visit(place, std::move(read));
         return Visit::go_on;
       },
-      false));
+      Reading::once));
   return is_whole ? Status() : wrong_counts();
 }
 
 Status Fences::scan_members(ByteView begin, std::optional<ByteView> end, bool reverse,
-                            FunctionRef<Visit(ByteView place)> visit, bool is_kept) {
+                            FunctionRef<Visit(ByteView place)> visit, Reading reading) {
   return keys_.scan(
       members_, members_ + Bytes(begin), end ? members_ + Bytes(*end) : prefix_end(members_),
-      reverse, [&](ByteView place, ByteView) { return visit(place); }, is_kept);
+      reverse, [&](ByteView place, ByteView) { return visit(place); }, reading);
 }
 
 Status Fences::walk_once(ByteView begin, std::optional<ByteView> end,
                          FunctionRef<Visit(ByteView place)> visit) {
-  return scan_members(begin, end, false, visit, false);
+  return scan_members(begin, end, false, visit, Reading::once);
 }
 
 // --- the book ---

@@ -71,6 +71,7 @@ class Fences {
   using Fence = FenceBook::Fence;
   using Group = FenceBook::Group;
   using Stored = FenceBook::Stored;
+  using Reading = ScanRequest::Reading;
   enum class Level : uint8_t { members = 1, fences = 2 };
   struct Position {
     size_t group;
@@ -102,7 +103,7 @@ class Fences {
   Status scan(Level level, ByteView begin, std::optional<ByteView> end,
               FunctionRef<void(ByteView place, Fence read)> visit);
   Status scan_members(ByteView begin, std::optional<ByteView> end, bool reverse,
-                      FunctionRef<Visit(ByteView place)> visit, bool is_kept = true);
+                      FunctionRef<Visit(ByteView place)> visit, Reading reading = Reading::often);
   // What is written to them costs less where no cache has them.
   Status walk_once(ByteView begin, std::optional<ByteView> end,
                    FunctionRef<Visit(ByteView place)> visit);

@@ -211,7 +211,7 @@ Result<bool> RedisGarbageOwner::tend_fences(Tenant& tenant, const Garbage& note,
     if (!noted.found()) return {};
     Keys keys(view, tenant.id(), server_.versions(), nobody_, server_.fence_books(), {},
               tenant.map().clock.unix_ms());
-    TRY_ASSIGN(const Key* const key, keys.open_in(life.slot, life.name));
+    TRY_ASSIGN(const Key* const key, keys.open_by_field_in(life.slot, life.name));
     // What was flushed goes record by record, which its book does not know.
     Value stored_slots;
     TRY(view.get(slots_key, stored_slots));
@@ -232,7 +232,6 @@ Result<bool> RedisGarbageOwner::tend_fences(Tenant& tenant, const Garbage& note,
 // Fields whose time has come, some of them; true if the note is gone: there may be one for later.
 Result<bool> RedisGarbageOwner::expire_fields(Tenant& tenant, const Garbage& note,
                                               const RedisGarbage& life) {
-  constexpr size_t fields_max = 256;
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
   Scope scope = Scope::in(tenant.id());
   scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
@@ -245,13 +244,13 @@ Result<bool> RedisGarbageOwner::expire_fields(Tenant& tenant, const Garbage& not
     if (!noted.found()) return {};
     Keys keys(view, tenant.id(), server_.versions(), nobody_, server_.fence_books(), {},
               tenant.map().clock.unix_ms());
-    TRY_ASSIGN(Key* const key, keys.open_in(life.slot, life.name));
+    TRY_ASSIGN(Key* const key, keys.open_by_field_in(life.slot, life.name));
     if (!key->has_field_note(life.version, note.due_ms)) {
       view.forget_garbage(note.due_ms, note.target);  // of no life: cannot be
     } else if (!key->exists()) {
       key->drop();  // takes the note back too
     } else {
-      TRY(FieldExpiry(keys, *key).collect(fields_max));
+      TRY(FieldExpiry(keys, *key).collect());
       is_gone = key->next_field_ms() != note.due_ms;
     }
     return keys.finish();

@@ -16,7 +16,7 @@ using namespace command_flag;
 Status del(Call& call) {
   int64_t removed = 0;
   for (size_t i = 1; i < call.count(); i++) {
-    TRY_ASSIGN(Key* const key, call.open(i));
+    TRY_ASSIGN(Key* const key, call.open_whole(i));
     if (!key->exists()) continue;
     key->remove();
     removed++;
@@ -28,7 +28,7 @@ Status del(Call& call) {
 Status exists(Call& call) {
   int64_t found = 0;
   for (size_t i = 1; i < call.count(); i++) {
-    TRY_ASSIGN(const Key* const key, call.open(i));
+    TRY_ASSIGN(const Key* const key, call.open_whole(i));
     if (key->exists()) found++;
   }
   call.reply.integer(found);
@@ -36,7 +36,7 @@ Status exists(Call& call) {
 }
 
 Status type(Call& call) {
-  TRY_ASSIGN(const Key* const key, call.open(1));
+  TRY_ASSIGN(const Key* const key, call.open_whole(1));
   call.reply.simple(key->exists() ? type_name(key->type()) : "none");
   return {};
 }
@@ -91,7 +91,7 @@ Result<int64_t> when_ms(const Call& call, TimeUnit unit, TimeBase base) {
 Status set_expiry(Call& call, TimeUnit unit, TimeBase base) {
   TRY_ASSIGN(const ExpireConditions conditions, parse_conditions(call));
   TRY_ASSIGN(const int64_t when, when_ms(call, unit, base));
-  TRY_ASSIGN(Key* const key, call.open(1));
+  TRY_ASSIGN(Key* const key, call.open_whole(1));
   if (!key->exists()) {
     call.reply.integer(0);
     return {};
@@ -111,7 +111,7 @@ Status expireat(Call& call) { return set_expiry(call, TimeUnit::seconds, TimeBas
 Status pexpireat(Call& call) { return set_expiry(call, TimeUnit::milliseconds, TimeBase::epoch); }
 
 Status persist(Call& call) {
-  TRY_ASSIGN(Key* const key, call.open(1));
+  TRY_ASSIGN(Key* const key, call.open_whole(1));
   const bool expires = key->exists() && key->expire_ms() != 0;
   if (expires) key->set_expire(0);
   call.reply.integer(expires ? 1 : 0);
@@ -119,7 +119,7 @@ Status persist(Call& call) {
 }
 
 Status reply_expiry(Call& call, TimeUnit unit, TimeBase base) {
-  TRY_ASSIGN(const Key* const key, call.open(1));
+  TRY_ASSIGN(const Key* const key, call.open_whole(1));
   if (!key->exists() || key->expire_ms() == 0) {
     call.reply.integer(key->exists() ? -1 : -2);
     return {};

@@ -28,7 +28,7 @@ void put_field(Call& call, Key& key, ByteView field, ByteView value, const Value
 
 // The key in argument 1, in which these fields are to be written: what is over of them goes.
 Result<Key*> open_to_write(Call& call, std::span<const ByteView> fields) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(Key* const key, call.open_to_add_fields());
   if (key->exists()) TRY(FieldExpiry(call.keys, *key).remove_over(fields));
   return key;
 }
@@ -74,8 +74,9 @@ Status hsetnx(Call& call) {
 }
 
 Status hdel(Call& call) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
-  if (key->exists()) TRY(FieldExpiry(call.keys, *key).forget(call.args.subspan(2)));
+  TRY_ASSIGN(Key* const key, call.open_by_field());
+  if (key->exists())
+    TRY(FieldExpiry(call.keys, *key).forget(args_at(call, distinct_args(call, 2))));
   TRY_ASSIGN(const uint64_t removed, remove_args(call, *key, 2));
   call.reply.integer(static_cast<int64_t>(removed));
   return {};
@@ -131,7 +132,7 @@ void reply_value(Call& call, const Value& value) {
 }
 
 Status read_field(Call& call, Value& value) {
-  TRY_ASSIGN(const Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(const Key* const key, call.open_by_field());
   return key->exists() ? call.keys.get_sub(*key, call.arg(2), value) : Status();
 }
 
@@ -157,7 +158,7 @@ Status hstrlen(Call& call) {
 }
 
 Status hmget(Call& call) {
-  TRY_ASSIGN(const Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(const Key* const key, call.open_by_field());
   std::vector<Value> values(call.count() - 2);
   if (key->exists()) TRY(call.keys.get_subs(*key, call.args.subspan(2), values));
   call.reply.array(values.size());

@@ -108,7 +108,7 @@ Condition parse_condition(const Call& call, size_t i) {
 }
 
 Status expire_fields(Call& call, TimeForm form) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(Key* const key, call.open_by_field());
   TRY_ASSIGN(const uint64_t expire_ms, parse_time(call, 2, form));
   const Condition condition = parse_condition(call, 3);
   TRY_ASSIGN(const Args fields, parse_fields(call, condition == Condition::none ? 3 : 4,
@@ -135,7 +135,7 @@ Status hpexpireat(Call& call) {
 // --- HTTL and its kin ---
 
 Status reply_times(Call& call, TimeForm form) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(Key* const key, call.open_by_field());
   TRY_ASSIGN(const Args fields, parse_fields(call, 2, not_positive));
   call.reply.array(fields.size());
   for (const ByteView name : fields) {
@@ -158,7 +158,7 @@ Status hpexpiretime(Call& call) {
 }
 
 Status hpersist(Call& call) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(Key* const key, call.open_by_field());
   TRY_ASSIGN(const Args fields, parse_fields(call, 2, not_positive));
   call.reply.array(fields.size());
   for (const ByteView name : fields) {
@@ -240,7 +240,7 @@ void reply_value(Call& call, const Field& field) {
 }
 
 Status hgetex(Call& call) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(Key* const key, call.open_by_field());
   TRY_ASSIGN(const Options options, parse_options(call, false));
   const Args fields = call.args.subspan(options.fields_at);
   call.reply.array(fields.size());
@@ -256,7 +256,7 @@ Status hgetex(Call& call) {
 }
 
 Status hsetex(Call& call) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(Key* const key, call.open_to_add_fields());
   TRY_ASSIGN(const Options options, parse_options(call, true));
   const Args pairs = call.args.subspan(options.fields_at);
   for (size_t i = 0; i < pairs.size() && (options.only_new || options.only_old); i += 2) {
@@ -285,7 +285,7 @@ Status hsetex(Call& call) {
 }
 
 Status hgetdel(Call& call) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::hash));
+  TRY_ASSIGN(Key* const key, call.open_by_field());
   TRY_ASSIGN(const Args fields, parse_fields(call, 2, not_positive));
   call.reply.array(fields.size());
   for (const ByteView name : fields) {

@@ -36,6 +36,7 @@ void Key::touch() { changed_ = is_told_ = true; }
 void Key::end_life() {
   uncounted_.clear();
   over_.clear();
+  has_unknown_ = false;
   if (exists_ && now_.type != RedisType::string) {
     const bool in_fragments = now_.type == RedisType::bitmap;
     ended_.push_back(
@@ -75,6 +76,12 @@ void Key::keep_text(Bytes text) {
   ASSERT(exists_ && now_.type == RedisType::bitmap);
   text_ = std::move(text);
   now_.payload = text_;
+}
+
+void Key::forget_text() {
+  if (now_.type != RedisType::bitmap) return;
+  now_.payload = {};
+  Bytes().swap(text_);  // its memory too
 }
 
 void Key::set_expire(uint64_t expire_ms) {
@@ -137,6 +144,7 @@ void Key::drop() {
 Keys::~Keys() { forget_opened(); }
 
 void Keys::forget_opened() {
+  with_text_ = nullptr;
   for (const auto& [name, key] : keys_) key->~Key();
   keys_.clear();
 }
@@ -169,13 +177,7 @@ Status Keys::read(Key& key) {
   key.exists_ = true;
   key.now_ = *metadata;
   key.now_.encoding = 1;
-  if (key.now_.next_field_ms != 0 && key.now_.next_field_ms <= now_ms_) {
-    TRY(FieldExpiry(*this, key).hide_over());
-    if (key.size() == 0) {
-      key.end_life();
-      return {};
-    }
-  }
+  key.has_unknown_ = key.now_.next_field_ms != 0 && key.now_.next_field_ms <= now_ms_;
   if (staging_ != nullptr && key.now_.type != RedisType::string &&
       !lives_.contains(key.now_.version) && staging_->renewed.contains(key.stored_key_))
     TRY(renew(key, {}));
@@ -204,12 +206,39 @@ Status Keys::prefetch(std::span<const Name> names) {
   return {};
 }
 
+Status Keys::hide_over(const Key& key) {
+  if (!std::exchange(key.has_unknown_, false)) return {};
+  return FieldTimes(*this, key).find_over();
+}
+
 Result<Key*> Keys::open_in(uint16_t slot, ByteView name) {
+  TRY_ASSIGN(Key* const key, open_by_field_in(slot, name));
+  if (!key->has_unknown_) return key;
+  TRY(hide_over(*key));
+  if (key->size() == 0) key->end_life();
+  return key;
+}
+
+Result<Key*> Keys::open_whole(uint32_t database, ByteView name) {
+  TRY_ASSIGN(Key* const key, open_by_field(database, name));
+  if (!key->has_unknown_ || key->has_others_) return key;
+  TRY_ASSIGN(key->has_others_, FieldTimes(*this, *key).has_others());
+  if (!key->has_others_) key->end_life();
+  return key;
+}
+
+Result<Key*> Keys::open_by_field_in(uint16_t slot, ByteView name) {
   if (const auto found = keys_.find({slot, name}); found != keys_.end()) return found->second;
   Key& key = add({slot, name});
   TRY(view_.get(key.stored_key_, key.stored_));
   TRY(read(key));
   return &key;
+}
+
+void Keys::keep_text(Key& key, Bytes text) {
+  if (with_text_ != nullptr) with_text_->forget_text();
+  with_text_ = &key;
+  key.keep_text(std::move(text));
 }
 
 // --- records of collections ---
@@ -236,6 +265,7 @@ Status Keys::prefetch_subs(std::span<const Sub> subs) {
 }
 
 Status Keys::get_sub(const Key& key, ByteView sub, Value& value) {
+  if (key.has_unknown_) return get_subs(key, {&sub, 1}, {&value, 1});
   if (!key.over_.empty() && key.is_over(sub)) {
     value.set_absent();
     return {};
@@ -251,6 +281,10 @@ Status Keys::get_subs(const Key& key, std::span<const ByteView> subs, std::span<
   TRY(view_.multi_get(views, values));
   for (size_t i = 0; i < subs.size() && !key.over_.empty(); i++)
     if (key.is_over(subs[i])) values[i].set_absent();
+  if (!key.has_unknown_) return {};
+  TRY_ASSIGN(const std::vector<uint64_t> times, FieldTimes(*this, key).times(subs));
+  for (size_t i = 0; i < subs.size(); i++)
+    if (times[i] != 0 && times[i] <= now_ms_) values[i].set_absent();
   return {};
 }
 
@@ -276,6 +310,7 @@ void Keys::put_sub(const Key& key, ByteView sub, ByteView value, const Value& ol
 
 void Keys::remove_sub(const Key& key, ByteView sub, const Value& old) {
   remove(key, sub_key(key, sub), old);
+  key.has_others_ = false;
   if (key.now_.type != RedisType::zset && old.found()) note_count(key, sub, -1);
 }
 
@@ -301,7 +336,7 @@ void Keys::remove_score(const Key& key, double score, ByteView member) {
 }
 
 Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
-                  FunctionRef<Visit(ByteView, ByteView)> visit, bool is_kept) {
+                  FunctionRef<Visit(ByteView, ByteView)> visit, ScanRequest::Reading reading) {
   if (begin >= end) return {};
   bool stopped = false;
   const auto pass_on = [&](ByteView key, ByteView value) {
@@ -312,7 +347,7 @@ Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
   for (;;) {
     TRY_ASSIGN(
         ScanPage page,
-        view_.scan({.begin = begin, .end = end, .reverse = reverse, .is_kept = is_kept}, pass_on));
+        view_.scan({.begin = begin, .end = end, .reverse = reverse, .reading = reading}, pass_on));
     if (stopped || !page.resume) return {};
     (reverse ? end : begin) = std::move(*page.resume);
   }
@@ -322,13 +357,14 @@ Status Keys::scan_subs(const Key& key, const SubRange& range, SubVisitor visit) 
   const Bytes prefix = sub_key(key, {});
   Bytes begin = prefix + Bytes(range.begin);
   Bytes end = range.end.empty() ? prefix_end(prefix) : prefix + Bytes(range.end);
+  TRY(hide_over(key));
   if (key.now_.type != RedisType::zset) TRY(narrow(key, range.reverse, begin, end));
   const auto visit_rest = [&](ByteView sub, ByteView value) {
     return key.is_over(sub) ? Visit::go_on : visit(sub, value);
   };
   if (!key.over_.empty())
     return scan(prefix, std::move(begin), std::move(end), range.reverse, visit_rest);
-  return scan(prefix, std::move(begin), std::move(end), range.reverse, visit);
+  return scan(prefix, std::move(begin), std::move(end), range.reverse, visit, range.reading);
 }
 
 Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit) {
@@ -516,8 +552,7 @@ Status Keys::commit_ahead() {
   if (has_new_slots_ && staging_->is_validated)
     return Error{Code::too_large, "FLUSHDB and so much else", commit_too_large};
   const uint64_t due_ms = now_ms_ + staged_due_ms;
-  const Bytes due_entry =
-      encode(KeyspaceDueKey{expire_bucket(due_ms), keyspace_, DueJob::expire, {}});
+  const Bytes due_entry = encode_expire_span(keyspace_, expire_span(due_ms, now_ms_));
   std::vector<Bytes> notes;
   std::vector<ByteView> prefixes = {due_entry};
   notes.reserve(lives_.size());
@@ -577,11 +612,13 @@ Status Keys::live_on(const Key& from, const SubRange& kept, Key& to) {
   std::set<Bytes, std::less<>> over = from.over_;
   std::optional<Fences> fences;  // of the old life, also if it is the same key
   if (was.has_fences) fences.emplace(*this, from);
+  const bool has_unknown = from.has_unknown_;
   to.create(was.type, new_version());
   was.version = to.now_.version;
   was.payload = {};
   to.now_ = was;
   to.over_ = std::move(over);
+  to.has_unknown_ = has_unknown;
   const Bytes end = kept.end.empty() ? prefix_end(subs) : subs + Bytes(kept.end);
   Bytes begin(kept.begin);
   // What was trimmed stays behind.

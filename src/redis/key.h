@@ -34,6 +34,7 @@ namespace trellis {
 bool is_visible(const RedisMetadata& metadata, uint64_t now_ms);
 
 class FieldExpiry;
+class FieldTimes;
 class Fences;
 class FenceBooks;
 struct FenceBook;
@@ -50,7 +51,7 @@ class Key {
   uint64_t size() const { return now_.size - over_.size(); }
   uint64_t version() const { return now_.version; }
   uint64_t expire_ms() const { return now_.expire_ms; }  // 0: never
-  ByteView text() const { return now_.payload; }         // of a string, or see keep_text
+  ByteView text() const { return now_.payload; }         // of a string, or see load_text
   uint64_t head() const { return now_.head; }            // of a list
   uint64_t tail() const { return now_.tail; }
   const RedisMetadata::Stream& stream() const { return now_.stream; }
@@ -62,7 +63,7 @@ class Key {
   bool has_field_note(uint64_t version, uint64_t due_ms) const {
     return stored_.found() && was_.version == version && was_.next_field_ms == due_ms;
   }
-  // Of a field of a hash: its time has come.
+  // Of a field of a hash: its time has come. REQUIRES: it was opened with Keys::open.
   bool is_over(ByteView field) const { return over_.contains(field); }
 
   // As it is stored, also if its time has come; 0: never, or there is no record.
@@ -75,8 +76,9 @@ class Key {
   void create(RedisType type, uint64_t version);
   // Becomes a string; one that was a string to clients keeps its expiry.
   void set_text(Bytes text);
-  // Of a bitmap: what it is as a string, for text(), until its size is set.
+  // Of a bitmap: what it is as a string, for text(), until its size is set. See Keys::keep_text.
   void keep_text(Bytes text);
+  void forget_text();
   void set_expire(uint64_t expire_ms);
   // Of a collection; one that is empty is not there. Of a bitmap: its bytes.
   void set_size(uint64_t size);
@@ -91,6 +93,7 @@ class Key {
 
  private:
   friend class FieldExpiry;
+  friend class FieldTimes;
   friend class Keys;
   struct Life {
     uint64_t version;
@@ -119,8 +122,10 @@ class Key {
   mutable std::vector<std::pair<Bytes, int64_t>> uncounted_;
   mutable std::shared_ptr<FenceBook> book_;  // of its fences; null: nobody has asked yet
   mutable uint64_t book_version_ = 0;
-  // Fields whose time has come, and that are stored as yet.
-  std::set<Bytes, std::less<>> over_;
+  // Fields whose time has come, and that are stored as yet; if has_unknown_ there may be more.
+  mutable std::set<Bytes, std::less<>> over_;
+  mutable bool has_unknown_ = false;
+  mutable bool has_others_ = false;  // it is known that not all are over
 };
 
 class Keys {
@@ -161,6 +166,15 @@ class Keys {
   Status prefetch(std::span<const Name> names);
   Result<Key*> open(uint32_t database, ByteView name) { return open_in(slots_.of(database), name); }
   Result<Key*> open_in(uint16_t slot, ByteView name);
+  // The same for who names each field of a hash that it looks at, or looks at none: what fields are
+  // over is not looked for, they may be many. They are counted in its size, and it may have no
+  // others.
+  Result<Key*> open_by_field(uint32_t database, ByteView name) {
+    return open_by_field_in(slots_.of(database), name);
+  }
+  Result<Key*> open_by_field_in(uint16_t slot, ByteView name);
+  // The same, but it has others if it is there.
+  Result<Key*> open_whole(uint32_t database, ByteView name);
 
   // Reads such records together, so that to get them costs less. Only a hint.
   struct Sub {
@@ -168,6 +182,8 @@ class Keys {
     Bytes sub;
   };
   Status prefetch_subs(std::span<const Sub> subs);
+  // Lets a bitmap have a text: only one has at a time, for each may be large.
+  void keep_text(Key& key, Bytes text);
   // A record of a collection, by field, member or index ("s" records), or of a stream ("t").
   Status get_sub(const Key& key, ByteView sub, Value& value);
   Status get_subs(const Key& key, std::span<const ByteView> subs, std::span<Value> values);
@@ -180,6 +196,7 @@ class Keys {
     ByteView begin = {};
     ByteView end = {};
     bool reverse = false;
+    ScanRequest::Reading reading = ScanRequest::Reading::often;
   };
   Status scan_subs(const Key& key, const SubRange& range, SubVisitor visit);
 
@@ -244,6 +261,7 @@ class Keys {
 
  private:
   friend class FieldExpiry;
+  friend class FieldTimes;
   friend class Fences;
   struct StoredName {
     uint16_t slot;
@@ -268,6 +286,7 @@ class Keys {
   Key& add(const StoredName& name);
   Status read(Key& key);
   Status write(Key& key);
+  Status hide_over(const Key& key);
   // What the records of its life in a table begin with.
   Bytes prefix_in(char table, const Key& key) const {
     return redis_life_prefix(keyspace_, table, key.slot_, key.name_, key.now_.version);
@@ -288,7 +307,8 @@ class Keys {
   // Of an interval of records that begin with `from`: they come to begin with `to`.
   Status copy_records(ByteView from, Bytes begin, const Bytes& end, const Key& key, ByteView to);
   Status scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
-              FunctionRef<Visit(ByteView, ByteView)> visit, bool is_kept = true);
+              FunctionRef<Visit(ByteView, ByteView)> visit,
+              ScanRequest::Reading reading = ScanRequest::Reading::often);
 
   // A scan from an end begins where the members do.
   Status narrow(const Key& key, bool reverse, Bytes& begin, Bytes& end);
@@ -325,6 +345,7 @@ class Keys {
   Status staged_;                         // what became of the parts
   const WatchFlag own_watch_;             // may be null
   Bytes encoded_;  // a key, as long as it is needed: its memory is used again
+  Key* with_text_ = nullptr;
   // Keys, what they are called and the nodes that lead to them.
   std::pmr::monotonic_buffer_resource memory_;
   std::pmr::unordered_map<StoredName, Key*, NameHash> keys_{&memory_};

@@ -10,7 +10,6 @@
 //
 // It is below 2^53: some clients in JavaScript keep cursors as numbers, which are exact only there.
 #include <algorithm>
-#include <atomic>
 
 #include "base/crc32c.h"
 #include "base/random.h"
@@ -36,6 +35,7 @@ constexpr size_t looks_at_first = 64;
 struct FoundKey {
   Bytes name;
   std::optional<RedisType> type;  // absent: it is not there for clients
+  size_t bytes = 0;               // of its record
 };
 
 // The names of one database.
@@ -49,22 +49,33 @@ class Names {
   struct Page {
     std::vector<FoundKey> keys;
     bool more = false;
+    size_t bytes = 0;  // that were read for it
   };
-  // From the first at or behind `from` to before those that begin with `end`.
-  Result<Page> page(ByteView from, const std::optional<Bytes>& end, size_t keys_max) {
+  // From the first at or behind `from` to before those that begin with `end`. It ends sooner than
+  // at so many keys where these are large: it is read by so many scans at most.
+  Result<Page> page(ByteView from, const std::optional<Bytes>& end, size_t keys_max,
+                    size_t scans_max = 1) {
     Page page;
     const auto take = [&](ByteView key, ByteView record) {
       const auto metadata = decode_redis_metadata(record);
-      FoundKey found{Bytes(key.substr(prefix_.size())), std::nullopt};
+      FoundKey found{.name = Bytes(key.substr(prefix_.size())),
+                     .type = std::nullopt,
+                     .bytes = key.size() + record.size()};
       if (metadata && is_visible(*metadata, call_.now_ms)) found.type = metadata->type;
+      page.bytes += found.bytes;
       page.keys.push_back(std::move(found));
       return Visit::go_on;
     };
-    const Bytes begin = prefix_ + Bytes(from);
+    std::optional<Bytes> begin = prefix_ + Bytes(from);
     const Bytes behind = end ? prefix_ + *end : prefix_end(prefix_);
-    TRY_ASSIGN(const ScanPage scanned,
-               call_.scan({.begin = begin, .end = behind, .entries_max = keys_max}, take));
-    page.more = scanned.resume.has_value();
+    for (size_t i = 0; begin && i < scans_max && page.keys.size() < keys_max; i++) {
+      TRY_ASSIGN(
+          ScanPage scanned,
+          call_.scan({.begin = *begin, .end = behind, .entries_max = keys_max - page.keys.size()},
+                     take));
+      begin = std::move(scanned.resume);
+    }
+    page.more = begin.has_value();
     return page;
   }
   Result<std::optional<Bytes>> first(ByteView from) {
@@ -159,10 +170,11 @@ Result<KeyScanOptions> parse_scan_options(const AloneCall& call) {
   return options;
 }
 
-// Cuts the page at the best place behind `count` keys; 0: there is none that is found by so many
-// looks.
+// Cuts the page at the best place behind `count` keys, or in its second half if it has no more; 0:
+// there is none that is found by so many looks.
 Result<uint64_t> cut(Names& names, Names::Page& page, size_t count, size_t looks) {
   std::vector<size_t> places;
+  if (page.keys.size() <= count) count = std::max<size_t>(page.keys.size() / 2, 1);
   for (size_t i = count; i < page.keys.size(); i++) places.push_back(i);
   const auto shared_at = [&](size_t i) {
     return shared_bytes(page.keys[i - 1].name, page.keys[i].name);
@@ -192,8 +204,9 @@ Result<uint64_t> next_page(Names& names, uint64_t cursor, const KeyScanOptions& 
   from = std::max(from, front);
   // A page that cannot be cut where its place is found soon ends behind more names that are alike.
   size_t looks = looks_at_first;
-  for (size_t keys_max = options.count * 3 / 2 + 16;; keys_max *= 2, looks *= 2) {
-    TRY_ASSIGN(Names::Page page, names.page(from, end, keys_max));
+  size_t scans_max = 1;
+  for (size_t keys_max = options.count * 3 / 2 + 16;; keys_max *= 2, looks *= 2, scans_max *= 2) {
+    TRY_ASSIGN(Names::Page page, names.page(from, end, keys_max, scans_max));
     uint64_t next = 0;
     if (page.more) {
       TRY_ASSIGN(next, cut(names, page, options.count, std::min(looks, looks_max)));
@@ -231,6 +244,7 @@ Status scan_keys(AloneCall& call) {
 namespace {
 
 constexpr int key_tries_max = 100;
+constexpr size_t piece_bytes_max = scan_page_bytes_max / 2;  // so that one scan reads it
 
 void forget_hidden(Names::Page& page) {
   std::erase_if(page.keys, [](const FoundKey& found) { return !found.type; });
@@ -243,8 +257,16 @@ Status walk_names(Names& names, NamePieces& pieces, size_t piece_names) {
   if (!from) return {};
   TRY_ASSIGN(const Names::Page page, names.page(*from, std::nullopt, walked_keys));
   std::vector<Bytes> borders;
-  for (size_t i = from->empty() ? piece_names : 0; i < page.keys.size(); i += piece_names)
-    borders.push_back(page.keys[i].name);
+  size_t found = from->empty() ? 0 : piece_names;
+  size_t bytes = 0;
+  for (const FoundKey& key : page.keys) {
+    if (found >= piece_names || bytes + key.bytes > piece_bytes_max) {
+      borders.push_back(key.name);
+      found = bytes = 0;
+    }
+    found++;
+    bytes += key.bytes;
+  }
   std::optional<Bytes> end;
   if (page.more) end = successor(page.keys.back().name);
   pieces.walked(*from, std::move(borders), std::move(end));
@@ -257,11 +279,12 @@ Result<std::optional<Bytes>> try_piece(Names& names, NamePieces& pieces, size_t 
   const NamePieces::Piece piece = pieces.pick(random);
   TRY_ASSIGN(Names::Page page, names.page(piece.begin, piece.end, names_max + 1));
   const size_t found = page.keys.size();
-  if (found > names_max) {
-    pieces.cut(page.keys[found / 2].name);
+  const bool is_cut_short = page.more && found > 0 && successor(page.keys.back().name) != piece.end;
+  if (found > names_max || is_cut_short) {
+    pieces.cut(found > 1 ? page.keys[found / 2].name : successor(page.keys[0].name));
     return std::nullopt;
   }
-  if (found < names_max / 4) pieces.join_next(piece);
+  if (found < names_max / 4 && page.bytes < piece_bytes_max / 2) pieces.join_next(piece);
   forget_hidden(page);
   const bool is_only_one = piece.begin.empty() && !piece.end;
   const bool is_taken =
@@ -300,8 +323,7 @@ Result<std::optional<Bytes>> go_down(Names& names, Random& random) {
 
 Status random_key(AloneCall& call) {
   TRY(call.admit_read());
-  static std::atomic<uint64_t> calls{0};
-  Random random(call.server.map().clock.monotonic_us() + calls++);
+  Random random(call.server.next_seed());
   TRY_ASSIGN(const DatabaseSlots slots, call.slots());
   TRY_ASSIGN(const int64_t keys, call.count_keys(slots, call.session.database));
   const size_t names_max = NamePieces::names_max(static_cast<uint64_t>(std::max<int64_t>(keys, 0)));

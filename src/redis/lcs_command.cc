@@ -107,19 +107,21 @@ void reply_matches(Call& call, const LcsOptions& options, std::vector<Match> mat
 }  // namespace
 
 Status lcs(Call& call) {
-  ByteView texts[2];
+  const Key* keys[2];
+  uint64_t table_bytes = sizeof(uint32_t);
   for (size_t i = 0; i < 2; i++) {
-    TRY_ASSIGN(Key* const key, call.open(i + 1));
-    TRY(load_text(call.keys, *key));
-    if (key->exists() && !is_text(key->type()))
+    TRY_ASSIGN(keys[i], call.open(i + 1));
+    if (keys[i]->exists() && !is_text(keys[i]->type()))
       return reply_with("ERR The specified keys must contain string values");
-    if (key->exists()) texts[i] = key->text();
+    table_bytes *= text_bytes(*keys[i]) + 1;
   }
-  const auto [a, b] = texts;
   TRY_ASSIGN(const LcsOptions options, parse_options(call));
-  if ((a.size() + 1) * (b.size() + 1) * sizeof(uint32_t) > table_bytes_max)
+  if (table_bytes > table_bytes_max)
     return reply_with(
         "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
+  Bytes a, b;
+  TRY(read_text(call.keys, *keys[0], 0, text_bytes(*keys[0]), a));
+  TRY(read_text(call.keys, *keys[1], 0, text_bytes(*keys[1]), b));
   const Lengths lengths(a, b);
   const uint32_t length = lengths.of(a.size(), b.size());
   if (options.length) {
@@ -133,7 +135,7 @@ Status lcs(Call& call) {
   }
   Bytes common;
   for (auto match = matches.rbegin(); match != matches.rend(); ++match)
-    common += a.substr(match->a, match->length);
+    common += ByteView(a).substr(match->a, match->length);
   call.reply.bulk(common);
   return {};
 }

@@ -70,6 +70,8 @@ class RedisServer {
     forget_watches(session);
   }
   uint64_t next_client_id() { return ++client_ids_; }
+  // For picks at random: another one each time, also after a restart.
+  uint64_t next_seed() { return map().clock.monotonic_us() + seeds_++; }
 
   const RedisOptions& options() const { return options_; }
   Keyspaces& keyspaces() { return keyspaces_; }
@@ -109,6 +111,7 @@ class RedisServer {
   const uint64_t started_ms_ = map().clock.unix_ms();
   std::atomic<bool> expires_actively_{true};
   std::atomic<uint64_t> client_ids_{0};
+  std::atomic<uint64_t> seeds_{0};
   std::atomic<uint64_t> changes_seen_{1};  // by administrators: a token may have been revoked
   const ChangeLog::Subscription changes_;
 };

@@ -56,7 +56,7 @@ Result<SortOptions> parse_options(const AloneCall& call, bool may_store) {
 
 // What a pattern names for an element: a string, or a field of a hash behind "->"; absent if it is
 // not there or of another type.
-Result<std::optional<Bytes>> look_up(Call& call, ByteView pattern, ByteView element) {
+Result<std::optional<Bytes>> find_named(Call& call, ByteView pattern, ByteView element) {
   if (pattern == "#") return Bytes(element);
   const size_t star = pattern.find('*');
   if (star == ByteView::npos) return std::nullopt;
@@ -78,6 +78,23 @@ Result<std::optional<Bytes>> look_up(Call& call, ByteView pattern, ByteView elem
   if (!value.found()) return std::nullopt;
   return Bytes(value.bytes());
 }
+
+// The same, as much of it as may be in memory at a time.
+class LookUp {
+ public:
+  explicit LookUp(Call& call) : call_(call) {}
+  Result<std::optional<Bytes>> operator()(ByteView pattern, ByteView element) {
+    TRY_ASSIGN(std::optional<Bytes> found, find_named(call_, pattern, element));
+    if (found) bytes_ += found->size();
+    if (bytes_ > reply_bytes_max)
+      return reply_with("ERR what BY and GET name is too large to be read at once");
+    return found;
+  }
+
+ private:
+  Call& call_;
+  size_t bytes_ = 0;
+};
 
 struct Element {
   Bytes text;
@@ -117,13 +134,13 @@ Result<double> score_of(const Bytes& text) {
   return score;
 }
 
-Status weigh(Call& call, const SortOptions& options, std::vector<Element>& elements) {
+Status weigh(LookUp& look_up, const SortOptions& options, std::vector<Element>& elements) {
   bool bad = false;
   for (Element& element : elements) {
     if (!options.by && options.alpha) continue;
     std::optional<Bytes> weight = element.text;
     if (options.by) {
-      TRY_ASSIGN(weight, look_up(call, *options.by, element.text));
+      TRY_ASSIGN(weight, look_up(*options.by, element.text));
     }
     if (options.alpha) {
       element.weight = std::move(weight);
@@ -183,15 +200,16 @@ Status sort_in(Call& call, SortOptions options) {
     options.by.reset();
   }
   TRY_ASSIGN(std::vector<Element> elements, read_elements(call, *key, options.descending));
+  LookUp look_up(call);
   if (sorts) {
-    TRY(weigh(call, options, elements));
+    TRY(weigh(look_up, options, elements));
     sort_elements(options, elements);
   }
   limit(options, elements);
   std::vector<std::optional<Bytes>> results;
   for (Element& element : elements) {
     for (const ByteView get : options.gets) {
-      TRY_ASSIGN(std::optional<Bytes> found, look_up(call, get, element.text));
+      TRY_ASSIGN(std::optional<Bytes> found, look_up(get, element.text));
       results.push_back(std::move(found));
     }
     if (options.gets.empty()) results.emplace_back(std::move(element.text));

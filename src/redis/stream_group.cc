@@ -161,6 +161,7 @@ Result<uint64_t> StreamGroup::remove_all(const Bytes& prefix) {
   Bytes begin = prefix;
   const Bytes end = prefix_end(prefix);
   uint64_t removed = 0;
+  size_t bytes = 0;
   for (bool is_done = false; !is_done;) {
     std::vector<std::pair<Bytes, Bytes>> records;
     TRY(keys_->scan_subs(*key_, {.begin = begin, .end = end}, [&](ByteView sub, ByteView value) {
@@ -171,8 +172,10 @@ Result<uint64_t> StreamGroup::remove_all(const Bytes& prefix) {
       Value old;
       old.set_borrowed(value);
       keys_->remove_sub(*key_, sub, old);
+      bytes += sub.size();
     }
     removed += records.size();
+    TRY(keys_->check_written(bytes));
     is_done = records.size() < page_records;
     if (!is_done) begin = records.back().first + '\0';
   }
@@ -234,14 +237,19 @@ Result<uint64_t> StreamGroup::remove_consumer(ByteView name) {
   TRY_ASSIGN(Consumer* const gone, consumer(name));
   std::vector<PendingEntry> page;
   uint64_t removed = 0;
+  // Of the keys of both records.
+  const size_t entry_bytes = 2 * (prefix(owned_record) + id_bytes({})).size() + name.size();
+  IdRange left;  // behind those that were removed: a scan would have to step over them
   do {
     page.clear();
-    TRY(visit_pending(name, {}, [&](const PendingEntry& entry) {
+    TRY(visit_pending(name, left, [&](const PendingEntry& entry) {
       page.push_back(entry);
       return page.size() == page_records ? Visit::stop : Visit::go_on;
     }));
     for (const PendingEntry& entry : page) TRY(remove_pending(entry));
     removed += page.size();
+    TRY(keys_->check_written(removed * entry_bytes));
+    if (!page.empty()) left.first = id_behind(page.back().id).value_or(highest_id);
   } while (page.size() == page_records);
   Bytes sub = prefix(consumer_record);
   append_name(sub, name);

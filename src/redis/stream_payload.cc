@@ -296,12 +296,19 @@ bool read_rdb_stream(RdbReader& reader, RdbStreamForm form, RdbStream& stream) {
 
 // --- stored streams ---
 
+Status PayloadRoom::check() const {
+  if (bytes_ <= reply_bytes_max) return {};
+  return reply_with("ERR the value is too large to be read at once");
+}
+
 Result<RdbStream> load_stream(Keys& keys, const Key& key) {
   RdbStream stream{.head = key.stream(), .entries = {}, .groups = {}};
+  PayloadRoom room;
   TRY(scan_entries(keys, key, {}, false, [&](const StreamId& id, ByteView entry) {
     stream.entries.push_back({id, Bytes(entry)});
-    return Visit::go_on;
+    return room.take(entry.size());
   }));
+  TRY(room.check());
   TRY_ASSIGN(const std::vector<Bytes> names, group_names(keys, key));
   for (const Bytes& name : names) {
     TRY_ASSIGN(const auto group, StreamGroup::open(keys, key, name));
@@ -312,8 +319,9 @@ Result<RdbStream> load_stream(Keys& keys, const Key& key) {
     shown.entries_read = group->entries_read();
     TRY(group->visit_pending({}, {}, [&](const PendingEntry& entry) {
       shown.pending.push_back(entry);
-      return Visit::go_on;
+      return room.take(sizeof(entry) + entry.consumer.size());
     }));
+    TRY(room.check());
     TRY_ASSIGN(const auto consumers, group->all_consumers());
     for (const auto& [consumer, value] : consumers)
       shown.consumers.push_back({consumer, value.last_attempt_ms});

@@ -18,6 +18,20 @@ namespace trellis {
 
 class RdbReader;
 
+// What a value may take while it is read for its payload: as much as a reply.
+class PayloadRoom {
+ public:
+  Visit take(size_t bytes) {
+    bytes_ += bytes + item_bytes;
+    return bytes_ > reply_bytes_max ? Visit::stop : Visit::go_on;
+  }
+  Status check() const;  // whether it was enough
+
+ private:
+  static constexpr size_t item_bytes = 16;  // of what is known of each
+  size_t bytes_ = 0;
+};
+
 struct RdbStream {
   struct Entry {
     StreamId id;

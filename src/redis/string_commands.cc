@@ -189,7 +189,7 @@ Status getrange(Call& call) {
 
 Status mget(Call& call) {
   call.reply.array(call.count() - 1);
-  for (size_t i = 1; i < call.count(); i++) {
+  for (size_t i = 1; i < call.count() && call.reply.mark() <= reply_bytes_max; i++) {
     TRY_ASSIGN(Key* const key, call.open(i));
     TRY(load_text(call.keys, *key));
     if (key->exists() && is_text(key->type()))
@@ -265,8 +265,17 @@ Status setrange(Call& call) {
   return write_part(call, *key, static_cast<uint64_t>(offset), call.arg(3));
 }
 
+// A string or a bitmap, all of it, if a number may be so long.
+Result<Key*> open_number(Call& call, size_t digits_max, Error (*not_a_number)()) {
+  TRY_ASSIGN(Key* const key, open_text(call, 1));
+  if (text_bytes(*key) > digits_max) return not_a_number();
+  TRY(load_text(call.keys, *key));
+  return key;
+}
+
 Status increment(Call& call, int64_t by) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::string));
+  constexpr size_t digits_max = 20;
+  TRY_ASSIGN(Key* const key, open_number(call, digits_max, not_an_integer));
   int64_t number = 0;
   if (key->exists()) {
     const auto stored = parse_integer(key->text());
@@ -293,7 +302,8 @@ Status decrby(Call& call) {
 }
 
 Status incrbyfloat(Call& call) {
-  TRY_ASSIGN(Key* const key, call.open(1, RedisType::string));
+  constexpr size_t digits_max = 5 * 1024 - 1;
+  TRY_ASSIGN(Key* const key, open_number(call, digits_max, not_a_float));
   long double number = 0;
   if (key->exists()) {
     const auto stored = parse_long_double(key->text());

@@ -13,16 +13,19 @@ namespace {
 
 constexpr char forward_mark = 'f';
 constexpr char reverse_mark = 'r';
+constexpr size_t bulk_readahead_bytes = 1024 * 1024;
 
 // An iterator within bounds. RocksDB keeps pointers to the bounds, so they stay beside it.
 class BoundedIterator {
  public:
   BoundedIterator(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ByteView begin,
-                  ByteView end, bool reverse, bool is_kept = true)
+                  ByteView end, bool reverse,
+                  ScanRequest::Reading reading = ScanRequest::Reading::often)
       : begin_(to_slice(begin)), end_(to_slice(end)), reverse_(reverse) {
     rocksdb::ReadOptions options;
-    options.fill_cache = is_kept;
     options.total_order_seek = reverse || redis_collection_of(begin, end).empty();
+    options.fill_cache = reading == ScanRequest::Reading::often;
+    if (reading == ScanRequest::Reading::much_once) options.readahead_size = bulk_readahead_bytes;
     if (!begin.empty()) options.iterate_lower_bound = &begin_;
     if (!end.empty()) options.iterate_upper_bound = &end_;
     iterator_.reset(db.NewIterator(options, &family));
@@ -67,7 +70,7 @@ Result<ScanPage> scan_page(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family,
   ASSERT(request.entries_max > 0);
   ScanPage page;
   if (empty_interval(request.begin, request.end)) return page;
-  BoundedIterator at(db, family, request.begin, request.end, request.reverse, request.is_kept);
+  BoundedIterator at(db, family, request.begin, request.end, request.reverse, request.reading);
   size_t bytes = 0;
   for (; at.valid(); at.advance()) {
     const ByteView key = at.key();

@@ -114,11 +114,11 @@ void Collector::own(Model model, GarbageOwner& owner) {
   owners_[static_cast<size_t>(model)] = &owner;
 }
 
-KeyspaceDueKey Collector::due_entry_of(KeyspaceId keyspace, const Garbage& note) const {
+Bytes Collector::due_entry_of(KeyspaceId keyspace, const Garbage& note) const {
   const GarbageOwner* owner = owners_[static_cast<size_t>(note.model)];
   if (owner != nullptr && owner->is_at_once(note))
-    return {expire_bucket(note.due_ms), keyspace, DueJob::expire, {}};
-  return {due_bucket(note.due_ms), keyspace, DueJob::garbage, {}};
+    return encode_expire_span(keyspace, expire_span(note.due_ms, map_.clock.unix_ms()));
+  return encode(KeyspaceDueKey{due_bucket(note.due_ms), keyspace, DueJob::garbage, {}});
 }
 
 // --- pace and progress ---
@@ -372,6 +372,35 @@ Status Collector::read_at_once(Map& map, const Entry& entry, Bytes begin, uint64
   return {};
 }
 
+// Of an entry that stands for a long time, which has begun: entries of shorter ones, where there
+// are notes. Whoever leaves a note in it now gives it such an entry too.
+Status Collector::cut_far_entry(const Entry& entry) {
+  constexpr size_t cuts_max = 256;
+  const uint64_t end_ms =
+      entry.detail.size() == sizeof(uint64_t) ? load_be(entry.detail.data(), 8) : entry.due_ms;
+  const uint64_t now_ms = map_.clock.unix_ms();
+  uint64_t from_ms = entry.due_ms;
+  std::vector<Bytes> entries;
+  while (from_ms < end_ms && entries.size() < cuts_max) {
+    const Bytes begin = encode(GarbageKey{entry.keyspace, from_ms, Model::catalog, {}});
+    std::vector<Garbage> notes;
+    TRY(read_at_once(map_.engine, entry, begin, end_ms - 1, 1, notes));
+    if (notes.empty()) break;
+    const ExpireSpan span = expire_span(notes[0].due_ms, now_ms);
+    entries.push_back(encode_expire_span(entry.keyspace, span));
+    from_ms = span.end_ms;
+  }
+  const bool is_done = entries.size() < cuts_max || from_ms >= end_ms;
+  return map_.transact(Scope::all_of(entry.keyspace), [&](View& view) -> Status {
+    for (const Bytes& one : entries) view.put(one, due_entry_value);
+    view.remove(entry.key);
+    if (!is_done)
+      view.put(encode(KeyspaceDueKey{from_ms, entry.keyspace, DueJob::expire, entry.detail}),
+               due_entry_value);
+    return {};
+  });
+}
+
 // Takes all seconds that are over at once: who is behind has less to do for each. Their entries go
 // when nothing is left of them, seen with the keyspace alone: a note that is being left comes with
 // an entry of its own, before or after this.
@@ -379,6 +408,7 @@ Status Collector::expire(const Entry& entry) {
   constexpr uint64_t seconds_max = 60;
   TRY_ASSIGN(const auto tenant, tenant_of(entry));
   if (tenant == nullptr) return {};
+  if (!entry.detail.empty()) return cut_far_entry(entry);
   const uint64_t now_ms = std::max(map_.clock.unix_ms(), entry.due_ms);
   const uint64_t over_s = (now_ms - entry.due_ms) / expire_bucket_ms;
   const uint64_t until_ms = entry.due_ms + std::min(over_s, seconds_max) * expire_bucket_ms;
@@ -563,6 +593,8 @@ Result<uint64_t> Collector::collectable_before_ms(KeyspaceId keyspace, uint64_t 
                          }));
     TRY_ASSIGN(state, gc_.advance_both(keyspace, timestamp_at_ms(youngest_due_ms + 1)));
   }
+  // The last timestamp is behind all times: it cannot tell those that are to wait.
+  if (state.gc_safe_point == UINT64_MAX) return target_ms;
   // What is not due yet stays, although a clock that was ahead moved the safe point past it.
   return std::min(ms_of_timestamp(state.gc_safe_point), now_ms + 1);
 }

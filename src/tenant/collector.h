@@ -154,8 +154,8 @@ class Collector {
   // Absent: nothing of it is being collected. Any thread.
   std::optional<GarbageProgress> progress(KeyspaceId keyspace) const;
 
-  // The entry of the due index that a note needs.
-  KeyspaceDueKey due_entry_of(KeyspaceId keyspace, const Garbage& note) const;
+  // The key of the entry of the due index that a note needs.
+  Bytes due_entry_of(KeyspaceId keyspace, const Garbage& note) const;
 
   // One slice of the work that is due. How many milliseconds until there may be more: 0 is now;
   // absent: the due index is empty. One thread at a time.
@@ -201,6 +201,7 @@ class Collector {
   Status collect_garbage(const Entry& entry);
   Result<std::shared_ptr<Tenant>> tenant_of(const Entry& entry);
   Status expire(const Entry& entry);
+  Status cut_far_entry(const Entry& entry);
   template <class Map>
   Status read_at_once(Map& map, const Entry& entry, Bytes begin, uint64_t until_ms,
                       size_t notes_max, std::vector<Garbage>& notes);

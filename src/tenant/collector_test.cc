@@ -542,6 +542,14 @@ TEST_P(CollectorTest, TheSafePointGoesNoFurtherThanItMust) {
   EXPECT_OK(gc_->set_barrier(id, "backup-7", timestamp_at_ms(clock_.unix_ms()), 600, root));
 }
 
+TEST_P(CollectorTest, TimesBehindTheLastTimestampCome) {
+  clock_.jump_to_ms(ms_of_timestamp(UINT64_MAX) + 1);
+  ASSERT_OK(leave(*keyspaces_->tenant(make("shop").value().id).value(), "a"));
+  clock_.advance_ms(61 * second_ms);
+  EXPECT_GT(collect(), 0);
+  EXPECT_EQ(owner_.collected_.size(), 1u);
+}
+
 // The safe point is ahead of a clock that was set back: what is not due yet is left alone.
 TEST_P(CollectorTest, CollectsNothingBeforeItIsDue) {
   ASSERT_OK(make("shop"));

@@ -35,7 +35,10 @@
 
 namespace trellis {
 
-constexpr uint64_t timestamp_at_ms(uint64_t unix_ms) { return unix_ms << 18; }
+// Of times that none can have, from the year 4199 on, it is the last one.
+constexpr uint64_t timestamp_at_ms(uint64_t unix_ms) {
+  return unix_ms >= uint64_t{1} << 46 ? UINT64_MAX : unix_ms << 18;
+}
 constexpr uint64_t ms_of_timestamp(uint64_t timestamp) { return timestamp >> 18; }
 
 struct Barrier {

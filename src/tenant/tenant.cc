@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/assert.h"
@@ -101,12 +102,17 @@ void CountedView::leave_garbage(uint64_t due_ms, ByteView target, uint64_t bytes
   difference_.bytes += static_cast<int64_t>(note.size() + garbage_value_bytes);
   view_.put(note, encode_garbage_value(bytes));
   if (when == When::at_once) first_at_once_ms_ = std::min(first_at_once_ms_, due_ms);
-  const bool at_once = when == When::at_once;
-  const DueEntry due{when, at_once ? expire_bucket(due_ms) : due_bucket(due_ms)};
-  if (due == last_due_) return;  // as most of a batch are
-  last_due_ = due;
-  const DueJob job = at_once ? DueJob::expire : DueJob::garbage;
-  view_.put(encode(KeyspaceDueKey{due.bucket_ms, keyspace_, job, {}}), due_entry_value);
+  if (when == When::behind_safe_point) {
+    if (std::exchange(last_due_ms_, due_bucket(due_ms)) == due_bucket(due_ms)) return;
+    view_.put(encode(KeyspaceDueKey{last_due_ms_, keyspace_, DueJob::garbage, {}}),
+              due_entry_value);
+    return;
+  }
+  if (now_ms_ == 0) now_ms_ = tenant_->map().clock.unix_ms();
+  const ExpireSpan span = expire_span(due_ms, now_ms_);
+  if (span == last_span_) return;  // as most of a batch are
+  last_span_ = span;
+  view_.put(encode_expire_span(keyspace_, span), due_entry_value);
 }
 
 void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {
@@ -119,9 +125,31 @@ void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {
 Status CountedView::commit_ahead(std::vector<ByteView> prefixes, int64_t bytes) {
   ASSERT(tenant_ != nullptr);
   difference_.bytes -= bytes;
-  last_due_.reset();  // the collector may be done with it before this transaction is
+  // The collector may be done with it before this transaction is.
+  last_due_ms_ = UINT64_MAX;
+  last_span_.reset();
   tenant_->note_at_once(first_at_once_ms_);
   return tenant_->commit_ahead(model_, view_, std::move(prefixes), bytes);
+}
+
+ExpireSpan expire_span(uint64_t note_due_ms, uint64_t now_ms) {
+  constexpr uint64_t far_ms = 4 * 3'600'000;
+  constexpr uint64_t parts = 8;  // of the time until then, at least
+  if (note_due_ms < far_ms || note_due_ms - far_ms <= now_ms) {
+    const uint64_t last_ms = expire_bucket(note_due_ms);
+    return {.due_ms = last_ms, .end_ms = last_ms + 1, .is_far = false};
+  }
+  const uint64_t length_ms = std::bit_floor((note_due_ms - now_ms) / parts);
+  const uint64_t begin_ms = note_due_ms - note_due_ms % length_ms;
+  return {.due_ms = begin_ms,
+          .end_ms = begin_ms + std::min(length_ms, UINT64_MAX - begin_ms),
+          .is_far = true};
+}
+
+Bytes encode_expire_span(KeyspaceId keyspace, const ExpireSpan& span) {
+  Bytes end;
+  if (span.is_far) append_be64(end, span.end_ms);
+  return encode(KeyspaceDueKey{span.due_ms, keyspace, DueJob::expire, end});
 }
 
 Bytes encode_garbage_value(uint64_t bytes) {

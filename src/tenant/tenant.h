@@ -38,6 +38,36 @@ struct Figures {
 
 class Tenant;
 
+// A note's stored value: | 01 | bytes u64be |
+constexpr size_t garbage_value_bytes = 9;
+Bytes encode_garbage_value(uint64_t bytes);
+std::optional<uint64_t> decode_garbage_value(ByteView value);
+
+// The due index has one entry per keyspace and minute with notes: the start of that minute.
+constexpr uint64_t due_bucket_ms = 60'000;
+constexpr uint64_t due_bucket(uint64_t due_ms) { return due_ms - due_ms % due_bucket_ms; }
+inline constexpr ByteView due_entry_value = "\x01";
+// One per second with notes that are collected at once: the end of that second, which is the last
+// that it stands for. Of those that are due in more than some hours one stands for a longer time:
+// it is due when that begins, and its end is the detail (u64be). So there are only so many,
+// whatever times clients name and take back.
+constexpr uint64_t expire_bucket_ms = 1'000;
+constexpr uint64_t expire_bucket(uint64_t due_ms) {
+  const uint64_t over_ms = due_ms % expire_bucket_ms;
+  return over_ms == 0 || due_ms > UINT64_MAX - expire_bucket_ms
+             ? due_ms
+             : due_ms - over_ms + expire_bucket_ms;
+}
+struct ExpireSpan {
+  uint64_t due_ms;  // of the entry
+  uint64_t end_ms;  // the first that it does not stand for
+  bool is_far;
+  bool operator==(const ExpireSpan&) const = default;
+};
+// That of a note which is left now.
+ExpireSpan expire_span(uint64_t note_due_ms, uint64_t now_ms);
+Bytes encode_expire_span(KeyspaceId keyspace, const ExpireSpan& span);
+
 // A view that keeps count. `old` is always what is stored under the key, as this transaction read
 // it: a count that had to read again would cost a read for each write.
 class CountedView {
@@ -109,34 +139,12 @@ class CountedView {
   int64_t note_bytes_ = 0;  // of notes that were left
   bool wrote_ = false;
   bool put_note_ = false;
-  struct DueEntry {
-    When when;
-    uint64_t bucket_ms;
-    bool operator==(const DueEntry&) const = default;
-  };
-  std::optional<DueEntry> last_due_;  // that was left
+  uint64_t last_due_ms_ = UINT64_MAX;    // of the entry that was left
+  std::optional<ExpireSpan> last_span_;  // the same for what goes at once
+  uint64_t now_ms_ = 0;                  // when it was first asked for
   uint64_t first_at_once_ms_ = UINT64_MAX;
   std::vector<SlotKeys> slot_keys_;
 };
-
-// A note's stored value: | 01 | bytes u64be |
-constexpr size_t garbage_value_bytes = 9;
-Bytes encode_garbage_value(uint64_t bytes);
-std::optional<uint64_t> decode_garbage_value(ByteView value);
-
-// The due index has one entry per keyspace and minute with notes: the start of that minute.
-constexpr uint64_t due_bucket_ms = 60'000;
-constexpr uint64_t due_bucket(uint64_t due_ms) { return due_ms - due_ms % due_bucket_ms; }
-inline constexpr ByteView due_entry_value = "\x01";
-// One per second with notes that are collected at once: the end of that second, which is the last
-// that it stands for.
-constexpr uint64_t expire_bucket_ms = 1'000;
-constexpr uint64_t expire_bucket(uint64_t due_ms) {
-  const uint64_t over_ms = due_ms % expire_bucket_ms;
-  return over_ms == 0 || due_ms > UINT64_MAX - expire_bucket_ms
-             ? due_ms
-             : due_ms - over_ms + expire_bucket_ms;
-}
 
 // What all counters of a keyspace hold, summed.
 Result<Figures> stored_figures(Engine& engine, KeyspaceId keyspace);

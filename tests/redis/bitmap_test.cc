@@ -2,10 +2,23 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+
 #include "redis_fixture.h"
 
 namespace trellis {
 namespace {
+
+// The most memory that the process had since the last time that was asked for; 0: not known.
+size_t peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  size_t kib = 0;
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) kib = std::stoull(line.substr(6));
+  std::ofstream("/proc/self/clear_refs") << 5;
+  return kib * 1024;
+}
 
 class RedisBitmaps : public RedisFixture {
  protected:
@@ -71,6 +84,59 @@ TEST_P(RedisBitmaps, ALargeStringBecomesOneAndBack) {
   EXPECT_EQ(say("SET k a KEEPTTL"), "+OK\r\n");
   EXPECT_EQ(number("PTTL k"), 100'000);
   collect_all();
+}
+
+// Small bitmaps that would be large strings: one at a time, whatever a transaction asks for.
+TEST_P(RedisBitmaps, FewTextsAreInMemory) {
+  constexpr size_t bitmaps = 16;
+  constexpr size_t text_bytes = 64 * 1024 * 1024;
+  for (size_t i = 0; i < bitmaps; i++) {
+    say(fmt::format("SETBIT b{} {} 1", i, text_bytes * 8 - 1));
+    say(fmt::format("RPUSH l {}", i));
+  }
+  peak_bytes();
+  const size_t before = peak_bytes();
+  EXPECT_EQ(say("MULTI"), "+OK\r\n");
+  for (size_t i = 0; i < bitmaps; i++) {
+    say(fmt::format("PFCOUNT b{}", i));
+    say(fmt::format("INCR b{}", i));
+    say(fmt::format("INCRBYFLOAT b{} 1", i));
+    say(fmt::format("LCS b{} b0", i));
+  }
+  const Bytes replies = say("EXEC");
+  EXPECT_EQ(std::count(replies.begin(), replies.end(), '\n'), 1 + 4 * bitmaps);
+  EXPECT_EQ(replies.find('$'), Bytes::npos) << "all of them are errors";
+  EXPECT_LT(peak_bytes() - before, 4 * text_bytes);
+  EXPECT_EQ(say("SORT l BY nosort GET b*")[0], '-');
+  EXPECT_EQ(say("SORT l ALPHA BY b* GET #")[0], '-');
+  EXPECT_LT(peak_bytes() - before, 8 * text_bytes);
+  EXPECT_EQ(say("MGET b0 b1 b2 b3 b4 b5 b6 b7 b8 b9")[0], '-');
+}
+
+TEST_P(RedisBitmaps, SourcesThatAreNamedOften) {
+  constexpr size_t text_bytes = 8 * 1024 * 1024;
+  const Bytes text(text_bytes, 'a');
+  EXPECT_EQ(say(std::vector<ByteView>{"SET", "s", text}), "+OK\r\n");
+  peak_bytes();
+  const size_t before = peak_bytes();
+  std::vector<ByteView> words{"BITOP", "OR", "d"};
+  words.resize(67, "s");
+  EXPECT_EQ(say(words), fmt::format(":{}\r\n", text_bytes));
+  EXPECT_LT(peak_bytes() - before, 20 * text_bytes);
+  constexpr int64_t bits = 3 * text_bytes;
+  EXPECT_EQ(number("BITCOUNT d"), bits);
+  for (const auto& [operation, sources, found] :
+       {std::tuple{"AND", "s s", bits}, std::tuple{"AND", "s none s", int64_t{0}},
+        std::tuple{"XOR", "s s", int64_t{0}}, std::tuple{"XOR", "s s s", bits},
+        std::tuple{"XOR", "s d s", bits}, std::tuple{"XOR", "d s d s s", bits},
+        std::tuple{"OR", "none s s", bits}, std::tuple{"NOT", "s", 5 * bits / 3}}) {
+    const Bytes line = fmt::format("BITOP {} d {}", operation, sources);
+    EXPECT_EQ(number(line), text_bytes) << line;
+    EXPECT_EQ(number("BITCOUNT d"), found) << line;
+    say(std::vector<ByteView>{"SET", "d", text});
+  }
+  EXPECT_EQ(number("BITOP NOT s s"), text_bytes);
+  EXPECT_EQ(number("BITCOUNT s"), 5 * bits / 3);
 }
 
 // A result that is larger than a commit, on a key that is also read.

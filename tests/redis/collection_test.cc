@@ -23,16 +23,21 @@ class RedisCollection : public TenantFixture {
   void SetUp() override {
     TenantFixture::SetUp();
     tokens_.emplace(map_, keyspaces_->changes());
+    start();
+  }
+
+  void start() {
+    session_.reset();
     server_.emplace(*keyspaces_, *tokens_, RedisOptions());
-    session_.is_local = true;
-    ASSERT_OK(server_->greet(session_));
+    session_.emplace().is_local = true;
+    ASSERT_OK(server_->greet(*session_));
   }
 
   // The bulks and numbers of the reply, one after the other.
   std::vector<Bytes> say(const std::vector<Bytes>& words) {
     const std::vector<ByteView> args(words.begin(), words.end());
     Bytes out;
-    Request request{&session_, args, &out};
+    Request request{&*session_, args, &out};
     Executor(*server_).run({&request, 1});
     std::vector<Bytes> said;
     for (ByteView rest = out; !rest.empty();) {
@@ -84,7 +89,7 @@ class RedisCollection : public TenantFixture {
 
   std::optional<Tokens> tokens_;
   std::optional<RedisServer> server_;
-  Session session_;
+  std::optional<Session> session_;
 };
 INSTANTIATE_TEST_SUITE_P(BothWays, RedisCollection, testing::Values(Way::latched, Way::expecting),
                          way_name);
@@ -176,6 +181,49 @@ TEST_P(RedisCollection, KeysThatAreAlikeInGroups) {
   EXPECT_LE(page_max, 130u);
 }
 
+// A page may have fewer keys than were asked for: it ends at some bytes.
+TEST_P(RedisCollection, KeysWithLargeValues) {
+  for (const auto& [count, value_bytes] : {std::pair{1'500, 20'000}, std::pair{4, 10'000'000}}) {
+    SCOPED_TRACE(value_bytes);
+    say({"FLUSHDB"});
+    const Members names = numbered("key:", static_cast<size_t>(count));
+    for (const Bytes& name : names)
+      say({"SET", name, Bytes(static_cast<size_t>(value_bytes), 'v')});
+    Members found;
+    size_t pages = 0;
+    Bytes cursor = "0";
+    do {
+      std::vector<Bytes> said = say({"SCAN", cursor, "COUNT", "1000"});
+      cursor = said.at(0);
+      found.insert(said.begin() + 1, said.end());
+    } while (cursor != "0" && pages++ < 20);
+    EXPECT_EQ(cursor, "0");
+    EXPECT_EQ(found, names);
+  }
+}
+
+TEST_P(RedisCollection, AnyKeyWithALargeValueIsPicked) {
+  const Members names = numbered("key:", 200);
+  for (const Bytes& name : names) say({"SET", name, "v"});
+  say({"RANDOMKEY"});  // where to look is known from now on
+  for (const Bytes& name : names) say({"SET", name, Bytes(400'000, 'v')});
+  Members seen;
+  for (int i = 0; i < 3'000; i++) seen.insert(say({"RANDOMKEY"}).at(0));
+  EXPECT_EQ(seen, names);
+}
+
+// Also by a process that has only read as yet.
+TEST_P(RedisCollection, PicksDifferAfterARestart) {
+  change("SADD", numbered("m", 10'000));
+  std::vector<Bytes> picked[2];
+  for (std::vector<Bytes>& of_process : picked) {
+    start();
+    clock_.advance_ms(1);
+    for (int i = 0; i < 3; i++) of_process.push_back(say({"SRANDMEMBER", "set"}).at(0));
+  }
+  EXPECT_NE(picked[0], picked[1]);
+}
+
 TEST_P(RedisCollection, PoppedMembersComeOnce) {
   Members left = numbered("element:", 3'000);
   change("SADD", left);
@@ -204,7 +252,7 @@ TEST_P(RedisCollection, ABottomlessPickIsRefused) {
   change("SADD", {Bytes(60'000, 'x')});
   const std::vector<ByteView> args{"SRANDMEMBER", "set", "-9223372036854775807"};
   Bytes out;
-  Request request{&session_, args, &out};
+  Request request{&*session_, args, &out};
   Executor(*server_).run({&request, 1});
   EXPECT_EQ(out, "-ERR the reply is over 268435456 bytes: ask for less\r\n");
 }

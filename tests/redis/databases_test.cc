@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <thread>
 
 #include "engine/faulty_engine.h"
@@ -153,6 +154,44 @@ TEST_P(RedisDatabases, AKeyGoesWhenItsTimeHasCome) {
   clock_.advance_ms(61'000);
   while (step()) expect_exact();
   EXPECT_EQ(records(), 0u);
+}
+
+// Times that clients name and take back leave little behind, and those that stay are kept.
+TEST_P(RedisDatabases, FarTimesHaveFewEntries) {
+  const auto entries = [&] { return entries_in("\x04/keyspaces/due/", "\x04/keyspaces/due0"); };
+  constexpr uint64_t hour_ms = 3'600'000;
+  for (uint64_t i = 1; i <= 3'000; i++)
+    say(fmt::format("SET often v PXAT {}", start_ms + i * hour_ms));
+  EXPECT_LT(entries(), 120u);
+  say("SET never v PXAT 9223372036854775807");
+  std::map<uint64_t, Bytes> keys;
+  keys[start_ms + 3'000 * hour_ms] = "often";
+  for (uint64_t i = 0; i < 700; i++) {
+    const uint64_t due_ms = start_ms + 5 * hour_ms + (i < 600 ? i * 1'500 : i * i * 100'000);
+    keys[due_ms] = fmt::format("key{}", i);
+    say(fmt::format("SET {} v PXAT {}", keys[due_ms], due_ms));
+  }
+  EXPECT_EQ(records(), keys.size() + 1);
+  for (const auto& [due_ms, key] : keys) {
+    const uint64_t until_ms = due_ms + 2'000;
+    if (until_ms <= clock_.unix_ms()) continue;
+    // As its thread would: it looks when something is due.
+    for (;;) {
+      const auto wait_ms = collector_->step();
+      ASSERT_OK(wait_ms);
+      ASSERT_TRUE(wait_ms->has_value());
+      if (clock_.unix_ms() + **wait_ms > until_ms) break;
+      clock_.advance_ms(**wait_ms);
+    }
+    clock_.advance_ms(until_ms - clock_.unix_ms());
+    const auto left = keys.upper_bound(until_ms - 2'000);
+    const auto left_surely = keys.upper_bound(until_ms);
+    EXPECT_LE(records(), 1 + static_cast<size_t>(std::distance(left, keys.end()))) << key;
+    EXPECT_GE(records(), 1 + static_cast<size_t>(std::distance(left_surely, keys.end()))) << key;
+  }
+  EXPECT_EQ(records(), 1u);
+  EXPECT_LT(entries(), 5u);
+  expect_exact();
 }
 
 // Many keys of one second and other notes between them, in a keyspace that holds GC back.

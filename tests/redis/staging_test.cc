@@ -193,6 +193,20 @@ TEST_P(RedisStaging, StringsThatNoCommitHoldsAreRefused) {
   expect_only(0);
 }
 
+// A payload is made in memory: it has the size of a reply at most.
+TEST_P(RedisStaging, WhatIsTooLargeIsNotDumped) {
+  if (may_conflict()) GTEST_SKIP() << "a transaction may not read as much";
+  const Bytes value(reply_bytes_max / 20, 'x');
+  for (int i = 0; i <= 20; i++) {
+    const std::string field = std::to_string(i);
+    EXPECT_EQ(say(std::vector<ByteView>{"HSET", "hash", field, value}), ":1\r\n");
+    EXPECT_EQ(say(std::vector<ByteView>{"XADD", "stream", "*", "f", value})[0], '$');
+  }
+  for (const char* const key : {"hash", "stream"})
+    EXPECT_EQ(say(fmt::format("DUMP {}", key)),
+              "-ERR the value is too large to be read at once\r\n");
+}
+
 TEST_P(RedisStaging, WhatTheQuotaStopsIsGoneSoon) {
   fill();
   const auto used = keyspaces_->tenant(default_keyspace).value()->figures().value();
