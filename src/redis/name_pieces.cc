@@ -5,8 +5,8 @@
 namespace trellis {
 
 size_t NamePieces::names_max(uint64_t names) {
-  constexpr size_t least = 64;
-  constexpr uint64_t pieces = 32'768;  // about as many are held in memory
+  constexpr size_t least = 24;
+  constexpr uint64_t pieces = 131'072;  // about as many are held in memory
   return std::max<size_t>(least, names / pieces * 4 / 3);
 }
 
