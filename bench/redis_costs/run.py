@@ -195,14 +195,17 @@ def main():
         for row in rows:
             missed += run_row(row, options.requests, options.rounds, redis, trellis)
         if options.without:
-            os.mkdir(os.path.join(folder, "without"))
-            without = redis_bench.start_trellis(os.path.join(folder, "without"), options.without,
-                                                [])
-            servers.append(without)
+            # Both empty: what else a server holds is written and compacted, too.
+            fresh = []
+            for number, program in enumerate((options.without, options.trellis)):
+                os.mkdir(os.path.join(folder, str(number)))
+                fresh.append(redis_bench.start_trellis(os.path.join(folder, str(number)), program,
+                                                       []))
+                servers.append(fresh[-1])
             print(f"\nnew members, {options.writes:,} requests: to a build without fences\n")
             print("| | time | CPU |\n|---|---|---|")
             for name, words in WRITES:
-                missed += run_write(name, words, options.writes, options.rounds, without, trellis)
+                missed += run_write(name, words, options.writes, options.rounds, *fresh)
     finally:
         for server in servers:
             server.stop()
