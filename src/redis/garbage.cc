@@ -149,6 +149,28 @@ Result<std::optional<Bytes>> remove_some(CountedView& view, ByteView begin, Byte
 
 }  // namespace
 
+namespace {
+
+// With the key of a life and its note to itself: what `collect` answers, whether the note is gone.
+// Who was faster took it back.
+Result<bool> while_noted(Tenant& tenant, const Garbage& note, const RedisGarbage& life, Scope scope,
+                         FunctionRef<Result<bool>(CountedView&)> collect) {
+  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
+  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
+  bool is_gone = false;
+  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
+    is_gone = true;
+    Value noted;
+    TRY(view.get(note_key, noted));
+    if (!noted.found()) return {};
+    TRY_ASSIGN(is_gone, collect(view));
+    return {};
+  }));
+  return is_gone;
+}
+
+}  // namespace
+
 // The records of one life, in all tables, or some of a stream. A part of them at a time; true if
 // the note is gone.
 Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
@@ -163,9 +185,6 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
       parts.push_back(
           {prefix, prefix + encode(StreamEntrySub{life.last.ms, life.last.seq}) + '\0'});
   }
-  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
-  Scope scope = Scope::in(tenant.id());
-  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
   const Target target{tenant.id().value, note.target};
   Bytes from;
   {
@@ -174,19 +193,17 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
       from = known->second;
   }
   std::optional<Bytes> resume;
-  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
+  const auto remove = [&](CountedView& view) -> Result<bool> {
     resume.reset();
-    Value noted;
-    TRY(view.get(note_key, noted));
-    if (!noted.found()) return {};  // of a life that was staged, and is one now
     for (size_t i = 0; i < parts.size() && !resume; i++) {
       TRY_ASSIGN(resume, remove_some(view, std::max(parts[i].from, from), parts[i].end));
     }
     if (!resume) view.forget_garbage(note.due_ms, note.target);
-    return {};
-  }));
+    return !resume;
+  };
+  TRY_ASSIGN(const bool is_gone, while_noted(tenant, note, life, Scope::in(tenant.id()), remove));
   const std::lock_guard lock(mutex_);
-  if (!resume) {
+  if (is_gone) {
     removed_to_.erase(target);
     return true;
   }
@@ -198,17 +215,10 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
 // A bit of what was left to do about the fences of a collection; true if the note is gone.
 Result<bool> RedisGarbageOwner::tend_fences(Tenant& tenant, const Garbage& note,
                                             const RedisGarbage& life) {
-  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
-  Scope scope = Scope::in(tenant.id());
-  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
   const Bytes slots_key = encode(RedisDatabasesKey{tenant.id()});
+  Scope scope = Scope::in(tenant.id());
   scope.shared(slots_key);
-  bool is_gone = false;
-  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
-    is_gone = true;
-    Value noted;
-    TRY(view.get(note_key, noted));
-    if (!noted.found()) return {};
+  return while_noted(tenant, note, life, scope, [&](CountedView& view) -> Result<bool> {
     Keys keys(view, tenant.id(), server_.versions(), nobody_, server_.fence_books(), {},
               tenant.map().clock.unix_ms());
     TRY_ASSIGN(const Key* const key, keys.open_by_field_in(life.slot, life.name));
@@ -221,27 +231,19 @@ Result<bool> RedisGarbageOwner::tend_fences(Tenant& tenant, const Garbage& note,
     if (!is_flushed && key->exists() && key->version() == life.version) {
       TRY_ASSIGN(next, keys.tend_fences(*key));
     }
-    is_gone = next != Keys::FencesNote::stays;
+    const bool is_gone = next != Keys::FencesNote::stays;
     if (is_gone) view.forget_garbage(note.due_ms, note.target);
     if (next == Keys::FencesNote::is_for_later) keys.leave_fences(*key, Fences::marked_ms);
-    return {};
-  }));
-  return is_gone;
+    return is_gone;
+  });
 }
 
 // Fields whose time has come, some of them; true if the note is gone: there may be one for later.
 Result<bool> RedisGarbageOwner::expire_fields(Tenant& tenant, const Garbage& note,
                                               const RedisGarbage& life) {
-  const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
-  Scope scope = Scope::in(tenant.id());
-  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
   TRY(server_.versions().prepare());
-  bool is_gone = false;
-  TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
-    is_gone = true;
-    Value noted;
-    TRY(view.get(note_key, noted));
-    if (!noted.found()) return {};
+  const auto expire = [&](CountedView& view) -> Result<bool> {
+    bool is_gone = true;
     Keys keys(view, tenant.id(), server_.versions(), nobody_, server_.fence_books(), {},
               tenant.map().clock.unix_ms());
     TRY_ASSIGN(Key* const key, keys.open_by_field_in(life.slot, life.name));
@@ -253,9 +255,10 @@ Result<bool> RedisGarbageOwner::expire_fields(Tenant& tenant, const Garbage& not
       TRY(FieldExpiry(keys, *key).collect());
       is_gone = key->next_field_ms() != note.due_ms;
     }
-    return keys.finish();
-  }));
-  return is_gone;
+    TRY(keys.finish());
+    return is_gone;
+  };
+  return while_noted(tenant, note, life, Scope::in(tenant.id()), expire);
 }
 
 std::optional<KeyPart> RedisGarbageOwner::take_part(const Tenant& tenant, const Target& target,
