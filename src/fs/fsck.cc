@@ -10,6 +10,8 @@ namespace {
 
 // Looks without locks before something that looks wrong is looked at with all locks.
 constexpr int free_looks = 3;
+// Where nothing is locked, others may be faster each time, and make the next look longer.
+constexpr int held_looks_max = 10;
 // What a repair makes of one thing may show that another is wrong.
 constexpr int rounds_max = 6;
 constexpr size_t blocks_listed_at_once = 10'000;
@@ -144,7 +146,9 @@ Status Fsck::settle_one(LookAt look, std::vector<InodeId>& to_recount) {
   }
   if (options_.repair && before->needs_lost_found()) TRY(find_lost_found());
   std::optional<FsckLook> held;
+  int looks = 0;
   const auto run = [&](CountedView& view) -> Status {
+    if (++looks > held_looks_max) return Error{Code::conflict, "others change it each time"};
     FsckSourceOf<CountedView> source(view);
     held.emplace(world_, source, &*before);
     TRY(look(*held));

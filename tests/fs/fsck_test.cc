@@ -229,8 +229,12 @@ TEST_P(Fsck, FindsNothingWhileFilesChange) {
   const uint64_t seed = test_seed(5);
   Random random(seed);
   grow_tree(random);
+  // So many for each run: each leaves a note behind, and who makes notes faster than they are looked
+  // at would make every run longer than the last one.
+  constexpr uint64_t operations_of_run = 1'000;
   std::atomic<bool> enough = false;
   std::atomic<uint64_t> operations = 0;
+  std::atomic<uint64_t> allowed = 0;
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 4; t++)
     threads.emplace_back([&, t] {
@@ -238,6 +242,8 @@ TEST_P(Fsck, FindsNothingWhileFilesChange) {
       const std::string prefix = "t" + std::to_string(t) + "-";
       const auto name = [&] { return prefix + std::to_string(own.below(5)); };
       for (; !enough; operations++) {
+        for (uint64_t limit = allowed; operations >= limit; limit = allowed)
+          allowed.wait(limit);
         const auto there = fs_->lookup(reader, root_inode, name());
         const InodeId at = there && own.one_in(2) ? there->inode : root_inode;
         switch (own.below(7)) {
@@ -256,6 +262,8 @@ TEST_P(Fsck, FindsNothingWhileFilesChange) {
   const uint64_t runs = is_slow ? 2 : 10;
   const uint64_t operations_min = is_slow ? 20 : test_rounds(2'000);
   for (uint64_t i = 0; findings_.empty() && (i < runs || operations < operations_min); i++) {
+    allowed = operations + operations_of_run;
+    allowed.notify_all();
     run({.repair = i % 2 == 1});
     // Who only expects may lose to the writers until it gives up, and says so.
     if (GetParam() == Way::expecting)
@@ -266,6 +274,8 @@ TEST_P(Fsck, FindsNothingWhileFilesChange) {
     clock_.advance_ms(1);
   }
   enough = true;
+  allowed = UINT64_MAX;
+  allowed.notify_all();
   for (std::thread& thread : threads) thread.join();
   expect_nothing({.offline = GetParam() == Way::latched});
   collect_all();
