@@ -229,8 +229,8 @@ TEST_P(Fsck, FindsNothingWhileFilesChange) {
   const uint64_t seed = test_seed(5);
   Random random(seed);
   grow_tree(random);
-  // So many for each run: each leaves a note behind, and who makes notes faster than they are looked
-  // at would make every run longer than the last one.
+  // So many for each run: each leaves a note behind, and who makes notes faster than they are
+  // looked at would make every run longer than the last one.
   constexpr uint64_t operations_of_run = 1'000;
   std::atomic<bool> enough = false;
   std::atomic<uint64_t> operations = 0;
