@@ -27,7 +27,9 @@ class OutputQueue {
   size_t peek(std::span<ByteView> views);
   void consume(size_t bytes);
   void clear();
-  void release();  // of an empty one gives back the memory
+  // Of an empty one gives back the memory, but for a small segment that the next bytes find again;
+  // clear() gives back all.
+  void release();
 
  private:
   Bytes& open_segment(size_t bytes);

@@ -494,29 +494,31 @@ void Executor::run_together(std::span<const Planned> planned) {
 void Executor::run(std::span<Request> requests, const ReplyRoom& room) {
   room_ = room;
   replied_bytes_ = 0;
-  std::vector<Queue> queues;  // in the order in which they came
-  std::unordered_map<const Session*, size_t> index;
-  for (Request& request : requests) {
-    const auto [at, is_new] = index.emplace(request.session, queues.size());
-    if (is_new) queues.push_back({request.session, {}});
-    queues[at->second].requests.push_back(&request);
-  }
   const uint64_t now_ms = server_.map().clock.unix_ms();
-  for (const Queue& queue : queues)
-    queue.session->active_ms.store(now_ms, std::memory_order_relaxed);
+  std::vector<Queue> queues;  // in the order in which they came
+  queues.reserve(requests.size());
+  for (size_t first = 0, end = 0; first < requests.size(); first = end) {
+    Session* const session = requests[first].session;
+    while (end < requests.size() && requests[end].session == session) end++;
+    queues.push_back({requests.subspan(first, end - first)});
+    session->active_ms.store(now_ms, std::memory_order_relaxed);
+  }
+  std::vector<Planned> together;
+  together.reserve(requests.size());
   for (;;) {
-    std::vector<Planned> together;
+    together.clear();
     for (Queue& queue : queues) run_ready(queue, together);
     if (together.empty()) break;
-    std::stable_sort(together.begin(), together.end(), [](const Planned& a, const Planned& b) {
+    const auto by_owner = [](const Planned& a, const Planned& b) {
       const Session& x = *a.request->session;
       const Session& y = *b.request->session;
       return std::tie(x.tenant, x.caller.role) < std::tie(y.tenant, y.caller.role);
-    });
+    };
+    if (!std::ranges::is_sorted(together, by_owner)) std::ranges::stable_sort(together, by_owner);
     run_together(together);
   }
   for (const Queue& queue : queues) {
-    Session& session = *queue.session;
+    Session& session = *queue.requests.front().session;
     session.queued.store(session.in_multi ? static_cast<int64_t>(session.queue.size()) : -1,
                          std::memory_order_relaxed);
   }
@@ -524,10 +526,10 @@ void Executor::run(std::span<Request> requests, const ReplyRoom& room) {
 
 // Runs what can be run alone, and adds to `together` what comes behind that.
 void Executor::run_ready(Queue& queue, std::vector<Planned>& together) {
-  Session& session = *queue.session;
+  Session& session = *queue.requests.front().session;
   bool is_waiting = false;  // has commands in `together`: what follows must not overtake them
   for (; queue.next < queue.requests.size() && !queue.is_held; queue.next++) {
-    Request& request = *queue.requests[queue.next];
+    Request& request = queue.requests[queue.next];
     if (is_full(request) || (session.closing && !within_exec_)) return;
     if (is_waiting && !joins(request)) return;
     queue.is_held = is_held(request);

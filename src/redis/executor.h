@@ -109,7 +109,7 @@ class Executor {
   explicit Executor(RedisServer& server, bool within_exec = false)
       : server_(server), within_exec_(within_exec) {}
 
-  // Those of one session in their order, sessions among each other in any. Replies are appended
+  // Those of one session, which stand together, in their order; sessions in any. Replies are appended
   // when what they say is committed. What a pause of the tenant holds, and what there was no room
   // for, is not done (Request::is_done); if there is no pause at least one is. What is held is to
   // be given again when Session::go_on is called. Behind one that closes its session none is run.
@@ -122,8 +122,7 @@ class Executor {
     bool is_muted;  // nobody is to hear its reply
   };
   struct Queue {
-    Session* session;
-    std::vector<Request*> requests;
+    std::span<Request> requests;  // of one session
     size_t next = 0;
     bool is_held = false;
   };

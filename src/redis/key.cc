@@ -243,11 +243,21 @@ void Keys::keep_text(Key& key, Bytes text) {
 
 // --- records of collections ---
 
+Bytes Keys::prefix_in(char table, const Key& key, size_t more_bytes) const {
+  if (key.life_prefix_.empty() || key.life_prefix_version_ != key.now_.version) {
+    key.life_prefix_version_ = key.now_.version;
+    key.life_prefix_ = redis_life_prefix(keyspace_, table, key.slot_, key.name_, key.now_.version);
+  }
+  Bytes prefix;
+  prefix.reserve(key.life_prefix_.size() + more_bytes);
+  prefix += key.life_prefix_;
+  prefix[redis_table_offset] = table;
+  return prefix;
+}
+
 Bytes Keys::sub_key(const Key& key, ByteView sub) const {
   const char table = key.now_.type == RedisType::stream ? 't' : 's';
-  Bytes stored = prefix_in(table, key);
-  stored += sub;
-  return stored;
+  return prefix_in(table, key, sub.size()) += sub;
 }
 
 Bytes Keys::score_key(const Key& key, double score, ByteView member) const {

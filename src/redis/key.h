@@ -114,6 +114,9 @@ class Key {
   bool is_told_ = false;  // to whoever watches it
   bool is_new_life_ = false;
   std::vector<Life> ended_;  // lives with records of their own
+  // What records of the life of that version begin with, in some table; empty: nobody has asked.
+  mutable Bytes life_prefix_;
+  mutable uint64_t life_prefix_version_ = 0;
   // As far as this transaction has seen there are "z" records of this life only from here, and only
   // to before there; empty: not known. Pops would else pass all that was popped before, each time.
   mutable Bytes scores_begin_;
@@ -287,10 +290,8 @@ class Keys {
   Status read(Key& key);
   Status write(Key& key);
   Status hide_over(const Key& key);
-  // What the records of its life in a table begin with.
-  Bytes prefix_in(char table, const Key& key) const {
-    return redis_life_prefix(keyspace_, table, key.slot_, key.name_, key.now_.version);
-  }
+  // What the records of its life in a table begin with; there is room for `more_bytes` behind it.
+  Bytes prefix_in(char table, const Key& key, size_t more_bytes = 0) const;
   Bytes sub_key(const Key& key, ByteView sub) const;
   Bytes score_key(const Key& key, double score, ByteView member) const;
   Bytes scores_prefix(const Key& key) const { return prefix_in('z', key); }

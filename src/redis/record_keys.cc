@@ -7,8 +7,6 @@
 namespace trellis {
 namespace {
 
-constexpr size_t table_offset = 5;  // behind 'x', the keyspace and 'd'
-
 std::string slot_text(uint16_t slot) {
   if (slot < 10) return std::string(1, static_cast<char>('0' + slot));  // as most are
   return std::to_string(slot);
@@ -40,7 +38,7 @@ Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name) {
 
 Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot) {
   Bytes prefix = redis_metadata_key(keyspace, slot, {});
-  prefix[table_offset] = table;
+  prefix[redis_table_offset] = table;
   return prefix;
 }
 
@@ -48,7 +46,7 @@ Bytes redis_life_prefix(KeyspaceId keyspace, char table, uint16_t slot, ByteView
                         uint64_t version) {
   const std::string ns = slot_text(slot);
   Bytes prefix = encode(RedisSubKey{keyspace, {.prefix = prefix_of(ns, name, version), .sub = {}}});
-  prefix[table_offset] = table;
+  prefix[redis_table_offset] = table;
   return prefix;
 }
 

@@ -10,6 +10,8 @@
 
 namespace trellis {
 
+inline constexpr size_t redis_table_offset = 5;  // behind 'x', the keyspace and 'd'
+
 Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name);
 void append_redis_metadata_key(Bytes& out, KeyspaceId keyspace, uint16_t slot, ByteView name);
 // What all records of a slot in one of the tables of codec/redis_keys.h start with.

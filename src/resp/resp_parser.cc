@@ -213,15 +213,13 @@ RespParser::Step RespParser::next_array(ByteView input, const RespLimits& limits
   return Step::command;
 }
 
-std::vector<ByteView> RespParser::args(ByteView input, Lines& lines) {
-  if (!is_array_) {
+void RespParser::take_args(ByteView input, Lines& lines, std::vector<ByteView>& args) {
+  if (is_array_) {
+    for (const Span& span : spans_) args.push_back(input.substr(span.offset, span.size));
+  } else {
     const std::vector<Bytes>& words = lines.emplace_back(std::move(words_));
-    return {words.begin(), words.end()};
+    args.insert(args.end(), words.begin(), words.end());
   }
-  std::vector<ByteView> args;
-  args.reserve(spans_.size());
-  for (const Span& span : spans_) args.push_back(input.substr(span.offset, span.size));
-  return args;
 }
 
 }  // namespace trellis

@@ -2,7 +2,7 @@
 //
 //   RespParser parser;
 //   while (parser.next(input, limits) == RespParser::Step::command) {
-//     use(parser.args(input, lines)); input.remove_prefix(parser.consumed());
+//     parser.take_args(input, lines, args); input.remove_prefix(parser.consumed());
 //   }
 //
 // Nothing is copied: arguments are views into the input. (The words of a line are the exception,
@@ -39,7 +39,7 @@ struct RespLimits {
 class RespParser {
  public:
   enum class Step : uint8_t {
-    command,    // one is there: args() and consumed()
+    command,    // one is there: take_args() and consumed()
     nothing,    // an empty one, or a part of one that is too large, to be passed over: consumed()
     more,       // must come first
     too_large,  // one that was dropped: error(), to be answered in its turn, and consumed()
@@ -49,9 +49,10 @@ class RespParser {
   // `input` begins where the last command ended, and has at least what it had the last time.
   Step next(ByteView input, const RespLimits& limits);
 
-  // The words of a line are moved to `lines`, where they stay while outer elements are added.
+  // Appends them to `args`. The words of a line are moved to `lines`, where they stay while outer
+  // elements are added.
   using Lines = std::vector<std::vector<Bytes>>;
-  std::vector<ByteView> args(ByteView input, Lines& lines);
+  void take_args(ByteView input, Lines& lines, std::vector<ByteView>& args);
   size_t consumed() const { return at_; }
   const std::string& error() const { return error_; }  // "ERR ..."
   // Of what is known of a command that is not complete, beside its bytes.

@@ -40,7 +40,7 @@ Heard hear(ByteView all, const std::vector<size_t>& marks, const RespLimits& lim
         heard.error = parser.error();
         return finish();
       }
-      if (step == Step::command) args.push_back(parser.args(input, lines));
+      if (step == Step::command) parser.take_args(input, lines, args.emplace_back());
       if (step == Step::too_large) {
         Bytes& refusal = refusals.emplace_back(parser.error());
         args.push_back({refusal});

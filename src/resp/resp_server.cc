@@ -24,6 +24,7 @@ constexpr size_t output_bytes_max = 1024 * 1024;
 // What one turn makes for all of them: before the next one, those who have too much are closed.
 constexpr size_t turn_output_bytes_max = 32 * 1024 * 1024;
 constexpr size_t commands_kept_max = 64;  // room for so many stays with a connection
+constexpr size_t args_kept_max = 4 * commands_kept_max;
 
 // Of all loops.
 struct RespClients {
@@ -67,7 +68,8 @@ class RespConnection final : public StreamConnection {
 
  private:
   struct ParsedCommand {
-    std::vector<ByteView> args;
+    size_t first_arg;
+    size_t args;
     std::string refusal;  // in place of arguments
   };
   bool is_full() const { return output_.size() > output_bytes_max; }
@@ -82,12 +84,14 @@ class RespConnection final : public StreamConnection {
   RespLoop* loop_;
   StreamDriver& driver_;
   Session session_;
-  // Buffers are given back as soon as they are empty: ten thousand who are silent need none, and
-  // those who speak in turn get one that is warm.
+  // Buffers are given back as soon as they are empty, small ones after a while without a word: ten
+  // thousand who are silent need none.
   InputBuffer input_{16 * 1024};
+  bool is_space_lent_ = false;  // of the input: somebody may write to it
   RespParser parser_;
   size_t parsed_bytes_ = 0;  // of the input: what commands_ point into
   std::vector<ParsedCommand> commands_;
+  std::vector<ByteView> args_;  // of all of them
   size_t commands_done_ = 0;
   RespParser::Lines lines_;  // whose words commands_ point into too
   Bytes replies_;
@@ -161,9 +165,12 @@ class RespLoop final : public StreamProtocol {
 void RespLoop::run() {
   const std::vector<RespConnection*> ready = std::move(ready_);
   ready_.clear();
+  ready_.reserve(ready.size());  // the next turn is likely as large
   std::vector<Request> requests;
   std::vector<size_t> counts;
   try {
+    requests.reserve(ready.size());
+    counts.reserve(ready.size());
     for (RespConnection* connection : ready) counts.push_back(connection->add_requests(requests));
     executor_.run(requests, {.each_bytes = output_bytes_max, .all_bytes = turn_output_bytes_max});
   } catch (const std::exception& error) {  // no memory, say: nobody knows what of it has run
@@ -239,6 +246,8 @@ void RespConnection::drop_commands() {
   is_paused_ = false;
   commands_.clear();
   if (commands_.capacity() > commands_kept_max) commands_ = {};
+  args_.clear();
+  if (args_.capacity() > args_kept_max) args_ = {};
   commands_done_ = 0;
   lines_.clear();
   input_.consume(parsed_bytes_);
@@ -266,6 +275,7 @@ void RespConnection::break_off(std::string_view why) {
 std::span<char> RespConnection::input_space() {
   // Commands point into the input, and what they answer must find room.
   if (!commands_.empty() || closes() || is_full()) return {};
+  is_space_lent_ = true;
   return input_.space(session_.tenant != nullptr
                           ? loop_->redis().options().command_bytes_max + head_bytes_max
                           : stranger_input_bytes_max);
@@ -273,6 +283,7 @@ std::span<char> RespConnection::input_space() {
 
 void RespConnection::received(size_t bytes) {
   is_active_ = true;
+  is_space_lent_ = false;
   input_.add(bytes);
   session_.input_bytes = input_.data().size();  // with what is run now: as Redis tells it
   take_commands();
@@ -315,16 +326,23 @@ void RespConnection::parse() {
       failure_ = parser_.error();
       break;
     }
-    if (step == RespParser::Step::command) commands_.push_back({parser_.args(rest, lines_), {}});
-    if (step == RespParser::Step::too_large) commands_.push_back({{}, parser_.error()});
+    const size_t first_arg = args_.size();
+    if (step == RespParser::Step::command) {
+      parser_.take_args(rest, lines_, args_);
+      commands_.push_back({first_arg, args_.size() - first_arg, {}});
+    }
+    if (step == RespParser::Step::too_large) commands_.push_back({0, 0, parser_.error()});
     parsed_bytes_ += parser_.consumed();
   }
   if (commands_.empty()) input_.consume(parsed_bytes_);
 }
 
 size_t RespConnection::add_requests(std::vector<Request>& requests) {
-  for (size_t i = commands_done_; i < commands_.size(); i++)
-    requests.push_back({&session_, commands_[i].args, &replies_, commands_[i].refusal});
+  for (size_t i = commands_done_; i < commands_.size(); i++) {
+    const ParsedCommand& command = commands_[i];
+    requests.push_back({&session_, std::span(args_).subspan(command.first_arg, command.args),
+                        &replies_, command.refusal});
+  }
   return commands_.size() - commands_done_;
 }
 
@@ -349,8 +367,9 @@ void RespConnection::has_run(size_t requests) {
 }
 
 void RespConnection::count_memory() {
-  const size_t now = input_.capacity() + parser_.memory_bytes() + replies_.capacity() +
-                     output_.size() + session_.queued_bytes + session_.watched_bytes;
+  const size_t now = input_.capacity() + parser_.memory_bytes() +
+                     args_.capacity() * sizeof(ByteView) + replies_.capacity() + output_.size() +
+                     session_.queued_bytes + session_.watched_bytes;
   std::atomic<size_t>& all = loop_->clients().memory_bytes;
   all += now - memory_bytes_;  // wraps round where it is less
   memory_bytes_ = now;
@@ -368,11 +387,15 @@ void RespConnection::tick(size_t unsent_bytes) {
   } else if (now_us - progress_at_us_ > options.send_timeout_ms * us_per_ms) {
     return break_off("it takes nothing of its replies: see resp-send-timeout");
   }
-  if (std::exchange(is_active_, false) || !is_idle())
+  if (std::exchange(is_active_, false) || !is_idle()) {
     active_at_us_ = now_us;
-  else if (options.idle_timeout_ms > 0 &&
-           now_us - active_at_us_ > options.idle_timeout_ms * us_per_ms)
-    session_.closing = true;
+  } else {
+    if (!is_space_lent_) input_.release_all();
+    output_.clear();
+    const bool is_timed = options.idle_timeout_ms > 0;
+    if (is_timed && now_us - active_at_us_ > options.idle_timeout_ms * us_per_ms)
+      session_.closing = true;
+  }
   count_memory();
 }
 

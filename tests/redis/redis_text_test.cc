@@ -12,6 +12,7 @@
 // that are gone.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -92,6 +93,13 @@ class RedisText : public TenantFixture {
     for (const Said& said : all) args.emplace_back(said.words.begin(), said.words.end());
     for (size_t i = 0; i < all.size(); i++)
       requests.push_back({&session(all[i].client), args[i], &out[i]});
+    // Those of one client stand together, clients in the order in which they come.
+    for (auto at = requests.begin(); at != requests.end();) {
+      const Session* const client = at->session;
+      at = std::stable_partition(at, requests.end(), [&](const Request& request) {
+        return request.session == client;
+      });
+    }
     Executor(*server_).run(requests);
     Bytes replies;
     for (const Bytes& reply : out) replies += reply;
