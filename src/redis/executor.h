@@ -109,8 +109,8 @@ class Executor {
   explicit Executor(RedisServer& server, bool within_exec = false)
       : server_(server), within_exec_(within_exec) {}
 
-  // Those of one session, which stand together, in their order; sessions in any. Replies are appended
-  // when what they say is committed. What a pause of the tenant holds, and what there was no room
+  // Those of one session, which stand together, in their order; sessions in any. Replies are
+  // appended when what they say is committed. What a pause of the tenant holds, and what there was no room
   // for, is not done (Request::is_done); if there is no pause at least one is. What is held is to
   // be given again when Session::go_on is called. Behind one that closes its session none is run.
   void run(std::span<Request> requests, const ReplyRoom& room = {});
