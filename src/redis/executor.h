@@ -110,9 +110,10 @@ class Executor {
       : server_(server), within_exec_(within_exec) {}
 
   // Those of one session, which stand together, in their order; sessions in any. Replies are
-  // appended when what they say is committed. What a pause of the tenant holds, and what there was no room
-  // for, is not done (Request::is_done); if there is no pause at least one is. What is held is to
-  // be given again when Session::go_on is called. Behind one that closes its session none is run.
+  // appended when what they say is committed. What a pause of the tenant holds, and what there was
+  // no room for, is not done (Request::is_done); if there is no pause at least one is. What is held
+  // is to be given again when Session::go_on is called. Behind one that closes its session none is
+  // run.
   void run(std::span<Request> requests, const ReplyRoom& room = {});
 
  private:
