@@ -243,6 +243,8 @@ class Bench:
 
     def row(self, name, run_ours, run_theirs, target):
         """run_*: (rate, CPU us, latency us), called in turns; the first is not counted."""
+        for server in (self.ours, self.theirs):  # what the row before left is no part of this one
+            server.rest()
         figures = {run_ours: [], run_theirs: []}
         for number in range(self.options.rounds + 1):
             for run in (run_ours, run_theirs) if number % 2 == 0 else (run_theirs, run_ours):

@@ -3,8 +3,8 @@
 //   const NoWait no_wait;
 //   status = transact(...);   // reason would_wait: somebody has a lock, and nothing was done
 //
-// Locks that may be held for long (map/latches.h) are only tried meanwhile. Whoever made it runs
-// the same again on a thread that may wait.
+// Locks that may be held for long (map/latches.h) are only tried meanwhile, for a moment. Whoever
+// made it runs the same again on a thread that may wait.
 #pragma once
 
 #include <string_view>

@@ -1,9 +1,17 @@
 #include "map/latches.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
+#include <thread>
 
 namespace trellis {
+namespace {
+
+// Most transactions are over in less; to hand what waits to another thread costs about as much.
+constexpr auto patience_of_tries = std::chrono::microseconds(100);
+
+}  // namespace
 
 LatchTable::LatchTable()
     : keyspaces_(std::make_unique<Stripe[]>(keyspace_stripes)),
@@ -32,7 +40,15 @@ LatchTable::Held::Held(LatchTable& table, const Scope& scope, Patience patience)
     for (const Latch& latch : latches_) lock(latch);
     return;
   }
-  const auto taken = std::find_if_not(latches_.begin(), latches_.end(), try_lock);
+  const auto end = std::chrono::steady_clock::now() + patience_of_tries;
+  const auto taken = std::find_if_not(latches_.begin(), latches_.end(), [&](const Latch& latch) {
+    bool is_taken = try_lock(latch);
+    while (!is_taken && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+      is_taken = try_lock(latch);
+    }
+    return is_taken;
+  });
   has_all_ = taken == latches_.end();
   if (has_all_) return;
   latches_.erase(taken, latches_.end());

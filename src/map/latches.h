@@ -26,7 +26,7 @@ class LatchTable {
   // Holds the latches of one scope until released or destroyed.
   class Held {
    public:
-    enum class Patience : uint8_t { waits, tries };
+    enum class Patience : uint8_t { waits, tries };  // who tries does so for some 100 us
     Held(LatchTable& table, const Scope& scope, Patience patience = Patience::waits);
     ~Held() { release(); }
     Held(const Held&) = delete;
