@@ -1,6 +1,9 @@
 // What happened in a metalake, in the order in which it did.
+#include <algorithm>
+
 #include "catalog/catalog.h"
 #include "catalog/counter.h"
+#include "catalog/log_trim.h"
 #include "catalog/record_page.h"
 #include "codec/stored_message.h"
 
@@ -37,19 +40,21 @@ Result<std::vector<Catalog::NumberedChange>> Catalog::changes(const CatalogCall&
                              log.number, metalake, log.number),
                  "compacted"};
   std::vector<NumberedChange> all;
-  const uint64_t first = since.value_or(0) + 1;
+  // What goes by number is not looked for: its records may still be in the way.
+  const uint64_t kept_max = log_changes_max + log_step;
+  const uint64_t passed = std::max(since.value_or(0), log.number - std::min(log.number, kept_max));
   const auto take = [&](ByteView key, ByteView value) -> Status {
     TRY_ASSIGN(const auto decoded, decode<CatalogChangeKey>(key));
     NumberedChange& change = all.emplace_back();
     change.number = decoded.number;
     return decode_message(value, change.change, "change of the catalog");
   };
-  const Bytes begin = encode(CatalogChangeKey{call.tenant.id(), log.metalake, first});
+  const Bytes begin = encode(CatalogChangeKey{call.tenant.id(), log.metalake, passed + 1});
   const Bytes end = prefix_end(encode(CatalogLogKey{call.tenant.id(), log.metalake}));
   TRY(read_record_page(call.tenant, begin, end, {}, take, limit));
   // Numbers have no gaps: what is missing was removed.
   const uint64_t oldest = all.empty() ? log.number + 1 : all.front().number;
-  if (since && first < oldest)
+  if (since && *since + 1 < oldest)
     return Error{Code::not_found,
                  fmt::format("Changes up to {} are not kept any more: load what you need anew, "
                              "then go on with since={}",

@@ -1,5 +1,6 @@
 #include "catalog/log_trim.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace trellis {
@@ -40,7 +41,8 @@ void leave_log_trims(CountedView& view, const LogTrim& last, uint64_t now_ms) {
 Result<bool> trim_log(Tenant& tenant, const Garbage& note, const LogTrim& trim) {
   const KeyspaceId keyspace = tenant.id();
   const Bytes note_key = encode(GarbageKey{keyspace, note.due_ms, Model::catalog, note.target});
-  const Bytes begin = encode(CatalogChangeKey{keyspace, trim.metalake, 0});
+  const uint64_t first = trim.number - std::min(trim.number, log_step - 1);
+  const Bytes begin = encode(CatalogChangeKey{keyspace, trim.metalake, first});
   const Bytes end = encode(CatalogChangeKey{keyspace, trim.metalake, trim.number + 1});
   bool gone = false;
   const auto remove_page = [&](CountedView& view) -> Status {

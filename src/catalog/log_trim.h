@@ -3,7 +3,8 @@
 //
 // Every log_step changes a note is left for the collector, due when the last of them is too old,
 // and one that is due at once if there are too many. Its target, which no ref is like:
-// | "lg" | metalake 16 | number u64 |: all changes up to that number go.
+// | "lg" | metalake 16 | number u64 |: the log_step changes up to that number go. Those before them
+// have notes of their own, so that nobody looks for them where there are none any more.
 #pragma once
 
 #include <cstdint>
