@@ -56,8 +56,8 @@ bool is_letter(uint32_t code) {
 }
 
 bool fits_any_letters(std::string_view name) {
-  if (characters_in(name) > pattern_characters_max) return false;
-  for (bool is_first = true; !name.empty() || is_first; is_first = false) {
+  if (name.empty() || characters_in(name) > pattern_characters_max) return false;
+  for (bool is_first = true; !name.empty(); is_first = false) {
     const size_t length = utf8_length(name);
     if (length == 0) return false;
     const char c = name[0];
