@@ -402,6 +402,31 @@ TEST_P(CatalogTest, TheLogForgetsWhatIsOld) {
   collect_all();
 }
 
+// Many at once are removed a part of each at a time: nobody is told of what is left between them.
+TEST_P(CatalogTest, TheLogHasNoHolesWhileItForgets) {
+  create(metalake("lake"));
+  const uint64_t last = 2 * log_step + 10;
+  while (catalog_->last_change(call(reader), "lake")->number < last)
+    ASSERT_OK(catalog_->alter(call(), metalake("lake"), [](Entity&) { return Status(); }));
+  ASSERT_EQ(notes().size(), 2u);
+  clock_.advance_ms(log_age_ms);
+  for (size_t parts = 1; !notes().empty(); parts++) {
+    ASSERT_LT(parts, 10u);
+    ASSERT_OK(catalog_->collect(*tenant_, notes()));
+    const auto all = catalog_->changes(call(reader), "lake", {}, last);
+    ASSERT_OK(all);
+    EXPECT_GT(all->front().number, log_step);
+    EXPECT_EQ(all->front().number + all->size() - 1, last);
+    for (uint64_t since = 0; since < last; since += 100) {
+      const auto some = catalog_->changes(call(reader), "lake", since, last);
+      if (some)
+        EXPECT_EQ(some->size(), last - since);
+      else
+        EXPECT_EQ(some.error().reason, "compacted");
+    }
+  }
+}
+
 // By number: the last ones stay, however young the others are.
 TEST_P(CatalogTest, TheLogForgetsWhatIsTooMuch) {
   const Entity lake = create(metalake("lake"));

@@ -45,6 +45,8 @@ Result<std::vector<Catalog::NumberedChange>> Catalog::changes(const CatalogCall&
   const uint64_t passed = std::max(since.value_or(0), log.number - std::min(log.number, kept_max));
   const auto take = [&](ByteView key, ByteView value) -> Status {
     TRY_ASSIGN(const auto decoded, decode<CatalogChangeKey>(key));
+    // Numbers have no gaps: what is missing was removed, and what is before it is about to be.
+    if (!all.empty() && decoded.number != all.back().number + 1) all.clear();
     NumberedChange& change = all.emplace_back();
     change.number = decoded.number;
     return decode_message(value, change.change, "change of the catalog");
@@ -52,7 +54,6 @@ Result<std::vector<Catalog::NumberedChange>> Catalog::changes(const CatalogCall&
   const Bytes begin = encode(CatalogChangeKey{call.tenant.id(), log.metalake, passed + 1});
   const Bytes end = prefix_end(encode(CatalogLogKey{call.tenant.id(), log.metalake}));
   TRY(read_record_page(call.tenant, begin, end, {}, take, limit));
-  // Numbers have no gaps: what is missing was removed.
   const uint64_t oldest = all.empty() ? log.number + 1 : all.front().number;
   if (since && *since + 1 < oldest)
     return Error{Code::not_found,

@@ -257,7 +257,9 @@ Bytes Keys::prefix_in(char table, const Key& key, size_t more_bytes) const {
 
 Bytes Keys::sub_key(const Key& key, ByteView sub) const {
   const char table = key.now_.type == RedisType::stream ? 't' : 's';
-  return prefix_in(table, key, sub.size()) += sub;
+  Bytes stored = prefix_in(table, key, sub.size());
+  stored += sub;
+  return stored;
 }
 
 Bytes Keys::score_key(const Key& key, double score, ByteView member) const {

@@ -165,10 +165,10 @@ class RespLoop final : public StreamProtocol {
 void RespLoop::run() {
   const std::vector<RespConnection*> ready = std::move(ready_);
   ready_.clear();
-  ready_.reserve(ready.size());  // the next turn is likely as large
   std::vector<Request> requests;
   std::vector<size_t> counts;
   try {
+    ready_.reserve(ready.size());  // the next turn is likely as large
     requests.reserve(ready.size());
     counts.reserve(ready.size());
     for (RespConnection* connection : ready) counts.push_back(connection->add_requests(requests));
@@ -252,7 +252,7 @@ void RespConnection::drop_commands() {
   lines_.clear();
   input_.consume(parsed_bytes_);
   parsed_bytes_ = 0;
-  input_.release();
+  if (!is_space_lent_) input_.release();
 }
 
 void RespConnection::abandon() {
