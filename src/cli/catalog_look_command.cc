@@ -70,6 +70,8 @@ class CatalogListing {
       for (const json::value& value :
            entities.empty() ? array_at(answer.object, "identifiers") : entities)
         if (value.is_object()) TRY(add(kind, value.get_object()));
+      for (const json::value& name : array_at(answer.object, "names"))  // of tags and policies
+        TRY(add(kind, {{"name", name}}));
       TRY(flush());
       const std::string before = std::exchange(next, text_at(answer.object, "nextPageToken"));
       if (next.empty() || next == before) break;

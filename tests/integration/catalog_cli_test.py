@@ -89,6 +89,10 @@ class Look(CatalogCommandTest):
         lines = self.catalog("ls", "lake.hive.sales", "--json").lines
         self.assertEqual(lines[0], {"path": "lake.hive.sales.orders", "type": "table"})
         self.assertEqual(self.catalog("ls", "--json", "-l").lines[0]["entity"]["comment"], "all")
+        for tag in ("open", "pii"):
+            self.catalog("create", f"lake.{tag}", "--type", "tag")
+        self.assertEqual(self.names("lake", "--type", "tag"), ["open", "pii"])
+        self.assertEqual(self.names("lake", "--type", "tag", "--limit", "1"), ["open"])
 
     def test_long_lists(self):
         self.make_schema()
