@@ -392,6 +392,8 @@ void RespConnection::tick(size_t unsent_bytes) {
   } else {
     if (!is_space_lent_) input_.release_all();
     output_.clear();
+    commands_.shrink_to_fit();
+    args_.shrink_to_fit();
     const bool is_timed = options.idle_timeout_ms > 0;
     if (is_timed && now_us - active_at_us_ > options.idle_timeout_ms * us_per_ms)
       session_.closing = true;
