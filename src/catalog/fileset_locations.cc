@@ -53,15 +53,15 @@ struct RoomForPaths {
 };
 
 // With what stands in {{braces}} filled in.
-Result<std::string> filled_in(std::string_view path, const TextMap& values, RoomForPaths& room) {
-  std::string filled;
+Status fill_in(std::string_view path, const TextMap& values, RoomForPaths& room,
+               std::string& filled) {
   for (;;) {
     const size_t begin = path.find("{{");
     const size_t end = begin == std::string_view::npos ? begin : path.find("}}", begin);
     const size_t plain = end == std::string_view::npos ? path.size() : begin;
     TRY(room.take(plain));
     filled += path.substr(0, plain);
-    if (end == std::string_view::npos) return filled;
+    if (end == std::string_view::npos) return {};
     const std::string name(path.substr(begin + 2, end - begin - 2));
     const auto value = values.find(name);
     if (value == values.end() || value->second.empty()) {
@@ -71,11 +71,6 @@ Result<std::string> filled_in(std::string_view path, const TextMap& values, Room
     filled += value->second;
     path.remove_prefix(end + 2);
   }
-}
-
-// As Hadoop writes a path of the machine's own file system.
-std::string qualified(const std::string& path) {
-  return path.starts_with('/') ? "file:" + path : path;
 }
 
 Status set_default_location(stored::CatalogEntity& draft) {
@@ -147,8 +142,10 @@ Status place_fileset(const FilesetPlace& place, stored::CatalogEntity& draft) {
   fileset.clear_locations();
   RoomForPaths room;
   for (const auto& [name, path] : locations) {
-    TRY_ASSIGN(const std::string filled, filled_in(path, values, room));
-    (*fileset.mutable_locations())[name] = qualified(filled);
+    std::string& location = (*fileset.mutable_locations())[name];
+    TRY(fill_in(path, values, room, location));
+    // As Hadoop writes a path of the machine's own file system.
+    if (location.starts_with('/')) location.insert(0, "file:");
   }
   return set_default_location(draft);
 }

@@ -3,6 +3,7 @@
 
 #include "catalog/drafts.h"
 #include "catalog/entity_json.h"
+#include "catalog/secrets.h"
 #include "catalog/updates.h"
 #include "json/json_body.h"
 #include "json/json_text.h"
@@ -38,7 +39,11 @@ Result<HttpResponse> create_entity(CatalogRequest& request) {
 }
 
 Result<HttpResponse> load_entity(CatalogRequest& request) {
-  TRY_ASSIGN(const Entity entity, request.catalog().load(request.call(), request.path()));
+  TRY_ASSIGN(Entity entity, request.catalog().load(request.call(), request.path()));
+  if (request.route.type == CatalogType::catalog) {
+    TRY_ASSIGN(const bool is_owner, may_as_owner(request.access, request.path()));
+    if (!is_owner) hide_secrets(entity.stored);
+  }
   const std::string_view known = request.http.header("If-None-Match");
   HttpResponse response = entity_answer(request, entity);
   if (!known.empty() && names_tag(known, response.headers.back().value, TagMatch::weak)) {

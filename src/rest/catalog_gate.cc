@@ -211,6 +211,11 @@ Status require_access(const CatalogRequest& request, const EntityPath& path, Pri
   return may ? Status() : Status(forbidden_to(request));
 }
 
+Result<bool> may_as_owner(const std::optional<CatalogAccess>& access, const EntityPath& path) {
+  if (!access) return true;
+  return access->may(path, 0);
+}
+
 Result<std::vector<bool>> visible_members(const CatalogRequest& request, CatalogType type,
                                           std::span<const CatalogRef> refs) {
   if (!request.access) return std::vector<bool>(refs.size(), true);

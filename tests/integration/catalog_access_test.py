@@ -211,6 +211,32 @@ class Authorized(CatalogTest):
         self.assertEqual((answer["dropped"], answer["deleted"]), (True, True))
         self.assertEqual(self.ok(self.api.get(roles))["names"], [])
 
+    def test_secrets_are_the_owners(self):
+        secrets = {"jdbc-password": "x", "s3-secret-access-key": "x", "Rest.Credential": "x",
+                   "gravitino.bypass.fs.s3a.secret.key": "x"}
+        others = {"jdbc-user": "u", "credential-providers": "s3-token", "in-use": "true"}
+        target = path(self.lake, "cat")
+        self.ok(self.alter(target, *(update("setProperty", property=name, value=value)
+                                     for name, value in {**secrets, **others}.items()
+                                     if name != "in-use")))
+        whole = {**secrets, **others}
+        hidden = {**dict.fromkeys(secrets, "******"), **others}
+        self.add_bob({"fullName": "cat", "type": "catalog",
+                      "privileges": [privilege("use_catalog")]})
+        full_list = path(self.lake, None) + "?details=true"
+
+        def shown(api):
+            [listed] = self.ok(api.get(full_list))["catalogs"]
+            return [properties.items() & whole.items() | properties.items() & hidden.items()
+                    for properties in (self.ok(api.get(target))["catalog"]["properties"],
+                                       listed["properties"])]
+
+        self.assertEqual(shown(self.api), [whole.items(), whole.items()])
+        self.assertEqual(shown(self.bob), [hidden.items(), hidden.items()])
+        self.ok(self.api.put(f"{self.lake_path}/owners/catalog/cat",
+                             {"name": "bob", "type": "user"}))
+        self.assertEqual(shown(self.bob), [whole.items(), hidden.items()])
+
     def test_permissions(self):
         self.add_bob()
         self.fails(self.api.put(self.lake_path + "/permissions/users/bob/grant",
