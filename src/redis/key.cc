@@ -348,7 +348,8 @@ void Keys::remove_score(const Key& key, double score, ByteView member) {
 }
 
 Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
-                  FunctionRef<Visit(ByteView, ByteView)> visit, ScanRequest::Reading reading) {
+                  FunctionRef<Visit(ByteView, ByteView)> visit, ScanRequest::Reading reading,
+                  size_t page_entries) {
   if (begin >= end) return {};
   bool stopped = false;
   const auto pass_on = [&](ByteView key, ByteView value) {
@@ -357,9 +358,12 @@ Status Keys::scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
     return next;
   };
   for (;;) {
-    TRY_ASSIGN(
-        ScanPage page,
-        view_.scan({.begin = begin, .end = end, .reverse = reverse, .reading = reading}, pass_on));
+    TRY_ASSIGN(ScanPage page, view_.scan({.begin = begin,
+                                          .end = end,
+                                          .reverse = reverse,
+                                          .entries_max = page_entries,
+                                          .reading = reading},
+                                         pass_on));
     if (stopped || !page.resume) return {};
     (reverse ? end : begin) = std::move(*page.resume);
   }
@@ -376,7 +380,8 @@ Status Keys::scan_subs(const Key& key, const SubRange& range, SubVisitor visit) 
   };
   if (!key.over_.empty())
     return scan(prefix, std::move(begin), std::move(end), range.reverse, visit_rest);
-  return scan(prefix, std::move(begin), std::move(end), range.reverse, visit, range.reading);
+  return scan(prefix, std::move(begin), std::move(end), range.reverse, visit, range.reading,
+              range.page_entries);
 }
 
 Status Keys::scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit) {

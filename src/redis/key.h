@@ -200,6 +200,8 @@ class Keys {
     ByteView end = {};
     bool reverse = false;
     ScanRequest::Reading reading = ScanRequest::Reading::often;
+    // About how many are wanted, where that is known: engines that fetch pages fetch no more.
+    size_t page_entries = scan_page_entries_max;
   };
   Status scan_subs(const Key& key, const SubRange& range, SubVisitor visit);
 
@@ -309,7 +311,8 @@ class Keys {
   Status copy_records(ByteView from, Bytes begin, const Bytes& end, const Key& key, ByteView to);
   Status scan(ByteView prefix, Bytes begin, Bytes end, bool reverse,
               FunctionRef<Visit(ByteView, ByteView)> visit,
-              ScanRequest::Reading reading = ScanRequest::Reading::often);
+              ScanRequest::Reading reading = ScanRequest::Reading::often,
+              size_t page_entries = scan_page_entries_max);
 
   // A scan from an end begins where the members do.
   Status narrow(const Key& key, bool reverse, Bytes& begin, Bytes& end);

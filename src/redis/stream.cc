@@ -116,7 +116,12 @@ Status scan_entries(Keys& keys, const Key& key, const IdRange& range, bool rever
   Status bad;
   const Bytes begin = entry_sub(first);
   const Bytes end = entry_sub(last) + '\0';
-  TRY(keys.scan_subs(key, {.begin = begin, .end = end, .reverse = reverse},
+  const uint64_t wanted = range.count == 0 ? scan_page_entries_max : range.count;
+  TRY(keys.scan_subs(key,
+                     {.begin = begin,
+                      .end = end,
+                      .reverse = reverse,
+                      .page_entries = std::min<uint64_t>(wanted, scan_page_entries_max)},
                      [&](ByteView sub, ByteView entry) {
                        const auto id = decode<StreamEntrySub>(sub);
                        if (!id) bad = Error{Code::corrupt, "a stored stream id makes no sense"};
@@ -156,8 +161,9 @@ Status reply_entry(Reply& reply, const StreamId& id, ByteView entry) {
   return {};
 }
 
-Result<size_t> reply_entries(Call& call, const Key& key, const IdRange& range, bool reverse,
+Result<size_t> reply_entries(Call& call, const Key& key, IdRange range, bool reverse,
                              uint64_t count) {
+  range.count = count;
   const size_t mark = call.reply.mark();
   size_t shown = 0;
   Status bad;
@@ -194,7 +200,7 @@ void shrink(Key& key, uint64_t removed, StreamId first, StreamId last) {
 
 Result<StreamId> end_of(Keys& keys, const Key& key, bool reverse) {
   StreamId end;
-  TRY(scan_entries(keys, key, {}, reverse, [&](const StreamId& id, ByteView) {
+  TRY(scan_entries(keys, key, {.count = 1}, reverse, [&](const StreamId& id, ByteView) {
     end = id;
     return Visit::stop;
   }));
@@ -246,7 +252,7 @@ Result<uint64_t> rough_count(Keys& keys, const Key& key, const Trim& trim) {
   } else if (trim.first > key.stream().last) {
     wanted = key.size();
   } else {
-    TRY(scan_entries(keys, key, {}, false, [&](const StreamId& id, ByteView) {
+    TRY(scan_entries(keys, key, {.count = limit}, false, [&](const StreamId& id, ByteView) {
       if (id >= trim.first) return Visit::stop;
       return ++wanted >= limit ? Visit::stop : Visit::go_on;
     }));
@@ -265,7 +271,8 @@ struct Trimmed {
 
 Result<Trimmed> find_trimmed(Keys& keys, const Key& key, uint64_t count_max, StreamId first) {
   Trimmed trimmed;
-  TRY(scan_entries(keys, key, {}, false, [&](const StreamId& id, ByteView entry) {
+  const IdRange range{.count = first == highest_id ? count_max + 1 : 0};
+  TRY(scan_entries(keys, key, range, false, [&](const StreamId& id, ByteView entry) {
     if (trimmed.count == count_max || id >= first) {
       trimmed.behind = id;
       return Visit::stop;

@@ -38,6 +38,7 @@ Result<std::vector<StreamId>> ids_from(const Call& call, size_t first);
 struct IdRange {
   StreamId first = lowest_id;
   StreamId last = highest_id;
+  uint64_t count = 0;  // how many of them the visitor takes, if not all
 };
 // "-", "+", an id, or "(" and an id, which is then not part of it.
 Result<StreamId> first_of_range(const Call& call, size_t i);
@@ -56,7 +57,7 @@ Status get_entries(Keys& keys, const Key& key, std::span<const StreamId> ids,
 // | id | fields and values |
 Status reply_entry(Reply& reply, const StreamId& id, ByteView entry);
 // An array of those in the range, at most `count` of them; 0: all. Says how many there were.
-Result<size_t> reply_entries(Call& call, const Key& key, const IdRange& range, bool reverse,
+Result<size_t> reply_entries(Call& call, const Key& key, IdRange range, bool reverse,
                              uint64_t count);
 
 // REQUIRES: the key is a stream, and the id is behind the last one that it gave.

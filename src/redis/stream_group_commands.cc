@@ -200,8 +200,8 @@ Status reply_new(Call& call, const Key& key, StreamGroup& group, const ReadOptio
   std::vector<StreamId> ids;
   const size_t mark = call.reply.mark();
   Status bad;
-  TRY(scan_entries(call.keys, key, {.first = *id_behind(group.last())}, false,
-                   [&](const StreamId& id, ByteView entry) {
+  TRY(scan_entries(call.keys, key, {.first = *id_behind(group.last()), .count = options.count},
+                   false, [&](const StreamId& id, ByteView entry) {
                      ids.push_back(id);
                      bad = reply_entry(call.reply, id, entry);
                      return !bad || ids.size() == options.count ? Visit::stop : Visit::go_on;

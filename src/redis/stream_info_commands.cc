@@ -119,7 +119,7 @@ Status reply_end(Call& call, const Key& key, std::string_view name, bool reverse
     return {};
   }
   Status bad;
-  TRY(scan_entries(call.keys, key, {}, reverse, [&](const StreamId& id, ByteView entry) {
+  TRY(scan_entries(call.keys, key, {.count = 1}, reverse, [&](const StreamId& id, ByteView entry) {
     bad = reply_entry(call.reply, id, entry);
     return Visit::stop;
   }));
