@@ -286,6 +286,46 @@ TEST_P(BelongingsTest, AliasesNameOneVersion) {
   }
 }
 
+// Those that a table is made with are partitions like all others.
+TEST_P(BelongingsTest, AssignedPartitions) {
+  const auto make = [&](const std::string& name, const std::string& assignments) -> Status {
+    auto draft = draft_of(CatalogType::table, json_of(R"({"name":")" + name + R"(",
+        "columns":[{"name":"n","type":"long"}],
+        "partitioning":[{"strategy":"range","fieldName":["n"],"assignments":[)" +
+                                                      assignments + "]}]}"));
+    if (!draft) return draft.error();
+    bool has_run = false;
+    CatalogExtra extra{.run = [&](CatalogChange&, const Entity&) -> Status {
+      has_run = true;
+      return {};
+    }};
+    TRY_ASSIGN(extra, with_assignments(*draft->mutable_table(), std::move(extra)));
+    TRY_ASSIGN(const Entity made, catalog_->create(call(), table(name), std::move(*draft), extra));
+    EXPECT_TRUE(has_run);
+    EXPECT_EQ(made.stored.table().partitioning_json(),
+              R"([{"strategy":"range","fieldName":["n"],"assignments":[]}])");
+    return {};
+  };
+  const auto range = [](const std::string& name, const std::string& type) {
+    const std::string literal = R"({"type":"literal","dataType":")" + type + R"(","value":"1"})";
+    return R"({"type":"range","name":")" + name + R"(","lower":)" + literal + R"(,"upper":)" +
+           literal + "}";
+  };
+  ASSERT_OK(make("t", range("b", "long") + "," + range("a", "long")));
+  EXPECT_EQ(partitions(), "a;b;");
+  EXPECT_REASON(add(R"({"partitions":[)" + range("a", "long") + "]}"), Code::exists,
+                "partition_exists");
+  EXPECT_OK(add(R"({"partitions":[)" + range("c", "long") + "]}"));
+  EXPECT_TRUE(*drop_partition(call(), table("t"), "a"));
+  EXPECT_EQ(partitions(), "b;c;");
+  EXPECT_OK(make("u", ""));
+  for (const std::string& bad :
+       {range("a", "long") + "," + range("a", "long"), range("a", "date"), range(" ", "long")}) {
+    EXPECT_REASON(make("v", bad), Code::invalid, "illegal_argument");
+  }
+  EXPECT_REASON(catalog_->load(call(), table("v")), Code::not_found, "no_such_table");
+}
+
 TEST_P(BelongingsTest, Partitions) {
   EXPECT_REASON(add(day("1")), Code::not_found, "no_such_table");
   create_partitioned();
@@ -311,6 +351,9 @@ TEST_P(BelongingsTest, Partitions) {
   EXPECT_REASON(add(R"({})"), Code::invalid, "illegal_argument");
   EXPECT_REASON(add(R"({"partitions":[{"type":"list","name":" ","lists":[]}]})"), Code::invalid,
                 "illegal_argument");
+  EXPECT_REASON(add(R"({"partitions":[{"type":"list","name":"p","lists":[],)"
+                    R"("properties":{"fieldName":"x"}}]})"),
+                Code::invalid, "illegal_argument");
   EXPECT_REASON(add(R"({"partitions":[{"type":"identity","name":"p","fieldNames":[["x"]],)"
                     R"("values":[{"type":"literal","dataType":"date","value":"1"}]}]})"),
                 Code::invalid, "illegal_argument");

@@ -76,26 +76,6 @@ TEST(CatalogDefinitionsTest, TypesInOneLine) {
   }
 }
 
-TEST(CatalogDefinitionsTest, FieldsAreColumns) {
-  const auto names = [](std::initializer_list<std::string_view> columns) {
-    FieldNames names;
-    for (const std::string_view column : columns) names.add(column);
-    return names;
-  };
-  const auto expression = normal_expression(*parse_json(
-      R"({"type":"function","funcName":"f","funcArgs":[{"type":"field","fieldName":["A","x"]},
-          {"type":"function","funcName":"g","funcArgs":[{"type":"field","fieldName":["b"]}]}]})"));
-  ASSERT_OK(expression);
-  EXPECT_OK(check_fields(*expression, names({"a", "B"})));
-  const Status missing = check_fields(*expression, names({"a"}));
-  EXPECT_REASON(missing, Code::invalid, "illegal_argument");
-  EXPECT_EQ(missing.error().message, "partition field b not found in table");
-  EXPECT_EQ(check_fields(*expression, names({})).error().message,
-            "columns cannot be null or empty");
-  // Two columns that only differ in case: which one is meant?
-  EXPECT_FALSE(check_fields(*expression, names({"a", "A", "b"})).has_value());
-}
-
 // --- random ones ---
 
 std::string random_word(Random& random) {

@@ -10,6 +10,7 @@
 #include "catalog/entity.h"
 #include "catalog/function_definition.h"
 #include "catalog/name_rules.h"
+#include "catalog/table_definition.h"
 #include "catalog/table_parts.h"
 
 namespace trellis {
@@ -36,10 +37,9 @@ Result<std::string> read_kind(std::string_view name, std::string_view text,
                                       text.substr(0, 100), fmt::join(words, ", ")));
 }
 
-// An array of normal forms, as it is stored: empty for none. Fields in it are columns.
+// An array of normal forms, as it is stored: empty for none.
 using Normal = Result<json::value> (*)(const json::value&);
-Result<std::string> read_parts(RequestFields& fields, std::string_view name, Normal normal,
-                               const FieldNames* columns) {
+Result<std::string> read_parts(RequestFields& fields, std::string_view name, Normal normal) {
   TRY_ASSIGN(const std::vector<const json::value*> given, fields.list(name));
   if (given.size() > catalog_indexes_max) {
     return illegal_argument(
@@ -48,7 +48,6 @@ Result<std::string> read_parts(RequestFields& fields, std::string_view name, Nor
   json::array result;
   for (const json::value* one : given) {
     TRY_ASSIGN(json::value part, normal(*one));
-    if (columns != nullptr) TRY(check_fields(part, *columns));
     result.push_back(std::move(part));
   }
   return result.empty() ? std::string() : json_text(json::value(std::move(result)));
@@ -75,39 +74,24 @@ Status draft_table(RequestFields& fields, CatalogEntity& draft) {
   stored::CatalogTable& table = *draft.mutable_table();
   TRY_ASSIGN(const std::vector<const json::value*> columns, fields.list("columns"));
   TRY(check_column_count(columns.size()));
-  FieldNames names;
-  std::vector<std::string> incremented;
-  std::set<std::string> seen;
   for (const json::value* given : columns) {
     TRY_ASSIGN(stored::CatalogColumn column, read_column(*given));
     TRY(check_name(CatalogType::column, column.name(), fields.name_pattern));
-    if (!seen.insert(column.name()).second) {
-      return illegal_argument(fmt::format("Column {} is given twice", column.name()));
-    }
-    names.add(column.name());
-    if (column.auto_increment()) incremented.push_back(column.name());
-    column.set_id(seen.size());
+    column.set_id(static_cast<uint64_t>(table.columns_size()) + 1);
     *table.add_columns() = std::move(column);
   }
-  if (incremented.size() > 1) {
-    return illegal_argument(fmt::format(
-        "Only one column can be auto-incremented. There are multiple auto-increment columns in "
-        "your table: [{}]",
-        fmt::join(incremented, ",")));
-  }
-  table.set_next_column_id(seen.size() + 1);
+  table.set_next_column_id(columns.size() + 1);
   TRY_ASSIGN(*table.mutable_sort_orders_json(),
-             read_parts(fields, "sortOrders", normal_sort_order, &names));
+             read_parts(fields, "sortOrders", normal_sort_order));
   if (const json::value* distribution = fields.find("distribution")) {
     TRY_ASSIGN(const json::value normal, normal_distribution(*distribution));
-    TRY(check_fields(normal, names));
     std::string text = json_text(normal);
     if (text != no_distribution_json) table.set_distribution_json(std::move(text));
   }
   TRY_ASSIGN(*table.mutable_partitioning_json(),
-             read_parts(fields, "partitioning", normal_partitioning, &names));
-  TRY_ASSIGN(*table.mutable_indexes_json(), read_parts(fields, "indexes", normal_index, nullptr));
-  return {};
+             read_parts(fields, "partitioning", normal_partitioning));
+  TRY_ASSIGN(*table.mutable_indexes_json(), read_parts(fields, "indexes", normal_index));
+  return check_table(table);
 }
 
 Status draft_fileset(RequestFields& fields, CatalogEntity& draft) {
@@ -310,12 +294,9 @@ Result<stored::CatalogColumn> read_column(const json::value& value) {
   column.set_auto_increment(auto_increment);
   if (const json::value* by_default = fields.find("defaultValue")) {
     TRY_ASSIGN(const json::value expression, normal_expression(*by_default));
-    const json::value* literal_type = expression.get_object().if_contains("dataType");
-    if (!nullable && literal_type != nullptr && *literal_type == "null") {
-      return illegal_argument("Column cannot be non-nullable with a null default value: " + *name);
-    }
     column.set_default_json(json_text(expression));
   }
+  TRY(check_column(column));
   TRY(fields.finish());
   return column;
 }

@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <vector>
+
 #include "catalog/catalog_error.h"
+#include "catalog/table_definition.h"
 #include "catalog/table_parts.h"
 #include "codec/stored_message.h"
 
@@ -23,6 +29,47 @@ Error no_such_partition(const EntityPath& table, std::string_view name) {
 
 bool is_partition_name(std::string_view name) {
   return !is_blank(name) && name.size() <= catalog_name_bytes_max;
+}
+
+Result<std::string> name_of(const json::value& partition) {
+  const json::string& text = partition.at("name").as_string();
+  std::string name(text.data(), text.size());
+  if (is_partition_name(name)) return name;
+  return illegal_argument(fmt::format("A partition's name is not blank and has {} bytes at most",
+                                      catalog_name_bytes_max));
+}
+
+Bytes encode_partition(const json::value& partition) {
+  stored::CatalogPartition stored;
+  stored.set_partition_json(json_text(partition));
+  return encode_message(stored);
+}
+
+// By name; the table has none of them any more.
+using PartitionMap = std::map<std::string, json::value>;
+Result<PartitionMap> take_assignments(stored::CatalogTable& table) {
+  PartitionMap partitions;
+  if (table.partitioning_json().empty()) return partitions;
+  TRY_ASSIGN(json::value partitioning, stored_json(table.partitioning_json()));
+  std::vector<json::value> taken;
+  for (json::value& part : partitioning.get_array()) {
+    json::value* const assignments = part.get_object().if_contains("assignments");
+    if (assignments == nullptr) continue;
+    std::ranges::move(assignments->get_array(), std::back_inserter(taken));
+    assignments->emplace_array();
+  }
+  if (taken.size() > catalog_indexes_max) {
+    return illegal_argument(fmt::format(
+        "A table is made with at most {} partitions: add the others", catalog_indexes_max));
+  }
+  table.set_partitioning_json(json_text(partitioning));
+  TRY(check_partitions(table, taken));
+  for (json::value& partition : taken) {
+    TRY_ASSIGN(std::string name, name_of(partition));
+    const auto [at, is_new] = partitions.try_emplace(std::move(name), std::move(partition));
+    if (!is_new) return illegal_argument(fmt::format("Partition {} is given twice", at->first));
+  }
+  return partitions;
 }
 
 constexpr auto plan_partition = [](CatalogPlan& plan) -> Status {
@@ -49,12 +96,7 @@ Result<json::value> read_partition(const json::value& request) {
 
 Status add_partition(const CatalogCall& call, const EntityPath& table,
                      const json::value& partition) {
-  const json::string& text = partition.at("name").as_string();
-  const std::string name(text.data(), text.size());
-  if (!is_partition_name(name)) {
-    return illegal_argument(fmt::format("A partition's name is not blank and has {} bytes at most",
-                                        catalog_name_bytes_max));
-  }
+  TRY_ASSIGN(const std::string name, name_of(partition));
   return change_catalog(
       call, std::span(&table, 1), plan_partition, [&](CatalogChange& change) -> Status {
         TRY(change.require());
@@ -62,9 +104,7 @@ Status add_partition(const CatalogCall& call, const EntityPath& table,
         if (entity.stored.table().partitioning_json().empty()) {
           return illegal_argument(fmt::format("Table {} is not partitioned", entity.name()));
         }
-        FieldNames columns;
-        for (const auto& column : entity.stored.table().columns()) columns.add(column.name());
-        TRY(check_fields(partition, columns));
+        TRY(check_partitions(entity.stored.table(), std::span(&partition, 1)));
         TRY_ASSIGN(const CatalogChange::Record record,
                    change.record(partition_key(change.keyspace(), entity.ref, name)));
         if (record.found()) {
@@ -73,11 +113,29 @@ Status add_partition(const CatalogCall& call, const EntityPath& table,
               fmt::format("Partition {} of {} already exists", quote(name), to_string(table)),
               "partition_exists"};
         }
-        stored::CatalogPartition stored;
-        stored.set_partition_json(json_text(partition));
-        change.put(record, encode_message(stored));
+        change.put(record, encode_partition(partition));
         return change.log("add_partition", entity);
       });
+}
+
+Result<CatalogExtra> with_assignments(stored::CatalogTable& table, CatalogExtra extra) {
+  TRY_ASSIGN(PartitionMap partitions, take_assignments(table));
+  if (partitions.empty()) return extra;
+  CatalogExtra whole = extra;
+  whole.plan = [extra](CatalogPlan& plan, const CatalogRef& ref) -> Status {
+    plan.exclusive(partition_key(plan.keyspace(), ref, "p"));
+    return extra.plan ? extra.plan(plan, ref) : Status();
+  };
+  whole.run = [extra, partitions = std::move(partitions)](CatalogChange& change,
+                                                          const Entity& entity) -> Status {
+    for (const auto& [name, partition] : partitions) {
+      TRY_ASSIGN(const CatalogChange::Record record,
+                 change.record(partition_key(change.keyspace(), entity.ref, name)));
+      change.put(record, encode_partition(partition));
+    }
+    return extra.run ? extra.run(change, entity) : Status();
+  };
+  return whole;
 }
 
 Result<std::string> load_partition(const CatalogCall& call, const EntityPath& table,

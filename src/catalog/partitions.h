@@ -1,14 +1,14 @@
 // Partitions of tables, by name: pt_ table _ name. Normal forms as in table_parts.h.
 //
 // Errors: no_such_partition, partition_exists, those of catalog.h; illegal_argument for a table
-// that is not partitioned.
+// that is not partitioned so (table_definition.h).
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "base/function_ref.h"
-#include "catalog/change.h"
+#include "catalog/catalog.h"
 #include "catalog/record_page.h"
 #include "catalog/request_fields.h"
 
@@ -19,6 +19,9 @@ Result<json::value> read_partition(const json::value& request);
 
 Status add_partition(const CatalogCall& call, const EntityPath& table,
                      const json::value& partition);
+// The "assignments" of a new table's partitioning are its first partitions: they are taken out of
+// `table`, and made in the transaction that makes it.
+Result<CatalogExtra> with_assignments(stored::CatalogTable& table, CatalogExtra extra);
 // The JSON that is answered.
 Result<std::string> load_partition(const CatalogCall& call, const EntityPath& table,
                                    const std::string& name);

@@ -239,13 +239,6 @@ Status add_number(const json::value& value, const char* name, json::object& resu
   return {};
 }
 
-Status check_field(const json::value& name, const FieldNames& columns) {
-  if (columns.empty()) return illegal_argument("columns cannot be null or empty");
-  const std::string_view first = chars_of(name.get_array().front());
-  if (columns.has_one(first)) return {};
-  return illegal_argument(fmt::format("partition field {} not found in table", first));
-}
-
 }  // namespace
 
 Result<json::value> normal_expression(const json::value& value) {
@@ -367,32 +360,6 @@ Result<json::value> normal_index(const json::value& value) {
   result["fieldNames"] = std::move(fields);
   TRY_ASSIGN(result["properties"], properties_of(value));
   return json::value(std::move(result));
-}
-
-void FieldNames::add(std::string_view column) { counts_[ascii_lowered(column)]++; }
-
-bool FieldNames::has_one(std::string_view name) const {
-  const auto found = counts_.find(ascii_lowered(name));
-  return found != counts_.end() && found->second == 1;
-}
-
-Status check_fields(const json::value& normal, const FieldNames& columns) {
-  if (const json::array* array = normal.if_array()) {
-    for (const json::value& element : *array) TRY(check_fields(element, columns));
-    return {};
-  }
-  const json::object* object = normal.if_object();
-  if (object == nullptr) return {};
-  for (const auto& member : *object) {
-    if (member.key() == "fieldName") {
-      TRY(check_field(member.value(), columns));
-    } else if (member.key() == "fieldNames") {
-      for (const json::value& name : member.value().get_array()) TRY(check_field(name, columns));
-    } else if (member.key() != "assignments" && member.key() != "dataType") {
-      TRY(check_fields(member.value(), columns));
-    }
-  }
-  return {};
 }
 
 }  // namespace trellis

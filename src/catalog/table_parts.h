@@ -20,9 +20,7 @@
 // Errors: illegal_argument. Members that are none of these are left out, as Gravitino does.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "base/result.h"
 #include "json/json_body.h"
@@ -36,20 +34,6 @@ Result<json::value> normal_partition(const json::value& partition);
 Result<json::value> normal_distribution(const json::value& distribution);
 Result<json::value> normal_sort_order(const json::value& order);
 Result<json::value> normal_index(const json::value& index);
-
-// Columns that a field may name: case does not matter, but two that differ in nothing else cannot
-// be told apart.
-class FieldNames {
- public:
-  void add(std::string_view column);
-  bool empty() const { return counts_.empty(); }
-  bool has_one(std::string_view name) const;
-
- private:
-  std::unordered_map<std::string, size_t> counts_;  // in lower case
-};
-// Every field that a normal form names, nested ones by their first name, is one of the columns.
-Status check_fields(const json::value& normal, const FieldNames& columns);
 
 // The answer for a table without one.
 inline constexpr std::string_view no_distribution_json =

@@ -17,7 +17,7 @@ namespace {
 using stored::CatalogColumn;
 using TableUpdate = CatalogUpdates::Step;
 
-// A column of a nested field is called by all its names: "a.b".
+// A nested field is called by all its names: "a.b". No column is called so that addColumn made.
 Result<std::string> read_field_name(RequestFields& fields, std::string_view name) {
   TRY_ASSIGN(const std::vector<std::string> parts, fields.text_list(name));
   if (parts.empty() || std::ranges::any_of(parts, is_blank)) {
@@ -62,8 +62,11 @@ Result<int> index_of(const Position& position, const TableColumns& columns, int 
 Result<TableUpdate> read_add_column(RequestFields& fields) {
   TRY_ASSIGN(const std::string name, read_field_name(fields, "fieldName"));
   TRY_ASSIGN(const std::vector<std::string> parts, fields.text_list("fieldName"));
-  for (const std::string& part : parts)
-    TRY(check_name(CatalogType::column, part, fields.name_pattern));
+  if (parts.size() > 1) {
+    return illegal_argument(fmt::format(
+        "Column {} cannot be added: a nested field is a part of its column's type", name));
+  }
+  TRY(check_name(CatalogType::column, name, fields.name_pattern));
   if (fields.find("type") == nullptr) {
     return illegal_argument("\"type\" field is required and cannot be empty");
   }

@@ -10,6 +10,7 @@
 #include "catalog/entity.h"
 #include "catalog/function_definition.h"
 #include "catalog/name_rules.h"
+#include "catalog/table_definition.h"
 #include "catalog/table_updates.h"
 
 namespace trellis {
@@ -244,6 +245,7 @@ Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value&
       TRY_ASSIGN(std::optional<TableStep> step, read_table_update(kind, fields));
       if (step) {
         TRY(fields.finish());
+        updates.of_table_ = true;
         (step->of_columns ? of_columns : updates.steps_).push_back(std::move(step->step));
         continue;
       }
@@ -268,7 +270,13 @@ Result<CatalogUpdates> CatalogUpdates::read(CatalogType type, const json::value&
 Status CatalogUpdates::apply(CatalogEntity& entity) const {
   ChangingEntity changed(entity);
   for (const Step& step : steps_) TRY(step(changed));
-  entity = changed.finish();
+  CatalogEntity after = changed.finish();
+  // Others are not to blame for what was wrong before.
+  if (of_table_) {
+    TRY(follow_columns(entity.table(), *after.mutable_table()));
+    TRY(check_table(after.table()));
+  }
+  entity = std::move(after);
   return {};
 }
 

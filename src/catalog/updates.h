@@ -17,8 +17,8 @@
 //   function            updateComment {add,remove}Definition {add,update,remove}Impl
 //   policy              rename updateComment updateContent{policyType,newContent}
 //
-// In their order; of a table, those of columns behind all others. Errors: illegal_argument,
-// illegal_name.
+// In their order; of a table, those of columns behind all others, and what comes of them all has to
+// fit together (table_definition.h). Errors: illegal_argument, illegal_name.
 #pragma once
 
 #include <functional>
@@ -48,6 +48,7 @@ class CatalogUpdates {
 
  private:
   std::vector<Step> steps_;
+  bool of_table_ = false;  // columns or indexes are among what they change
   std::optional<std::string> new_schema_;
 };
 

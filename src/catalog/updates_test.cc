@@ -341,11 +341,6 @@ TEST(CatalogUpdatesTest, PlacesOfColumns) {
                               {"@type":"deleteColumn","fieldName":["d"]},
                               {"@type":"addColumn","fieldName":["d"],"type":"date"}])"),
             "a1 b2 c3 d5 ");
-  // Nested names are one.
-  EXPECT_EQ(columns_after(R"([{"@type":"addColumn","fieldName":["d","e"],"type":"date"},
-                              {"@type":"renameColumn","oldFieldName":["d","e"],
-                               "newFieldName":"f"}])"),
-            "a1 b2 c3 f4 ");
   // Columns come last: the rename of the table does not matter to them.
   EXPECT_EQ(columns_after(R"([{"@type":"deleteColumn","fieldName":["a"]},
                               {"@type":"deleteColumn","fieldName":["a"],"ifExists":true},
@@ -455,6 +450,7 @@ TEST(CatalogUpdatesTest, ColumnsAgainstAModel) {
   Random random(test_seed(79));
   for (uint64_t round = 0; round < test_rounds(300); ++round) {
     stored::CatalogEntity table = abc();
+    table.mutable_table()->clear_indexes_json();  // which would hold a column
     std::vector<std::string> model = {"a", "b", "c"};
     std::set<uint64_t> ids = {1, 2, 3};
     for (int i = 0; i < 30; ++i) {

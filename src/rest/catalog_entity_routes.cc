@@ -3,6 +3,7 @@
 
 #include "catalog/drafts.h"
 #include "catalog/entity_json.h"
+#include "catalog/partitions.h"
 #include "catalog/secrets.h"
 #include "catalog/updates.h"
 #include "json/json_body.h"
@@ -237,7 +238,10 @@ Result<stored::CatalogEntity> read_draft(CatalogRequest& request) {
 
 Result<HttpResponse> create_drafted(CatalogRequest& request, stored::CatalogEntity draft) {
   const EntityPath path = path_of_new(request, draft);
-  TRY_ASSIGN(const CatalogExtra extra, extra_of_create(request, path));
+  TRY_ASSIGN(CatalogExtra extra, extra_of_create(request, path));
+  if (draft.has_table()) {
+    TRY_ASSIGN(extra, with_assignments(*draft.mutable_table(), std::move(extra)));
+  }
   TRY_ASSIGN(const Entity made,
              request.catalog().create(request.call(), path, std::move(draft), extra));
   // As Gravitino does, whose tests look for it.

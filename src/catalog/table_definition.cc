@@ -1,0 +1,330 @@
+#include "catalog/table_definition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "catalog/catalog_error.h"
+#include "catalog/request_fields.h"
+
+namespace trellis {
+namespace {
+
+using stored::CatalogColumn;
+using stored::CatalogTable;
+
+std::string_view text_of(const json::value& value) {
+  const json::string& text = value.get_string();
+  return {text.data(), text.size()};
+}
+
+std::string_view first_name(const json::value& field) { return text_of(field.get_array().front()); }
+
+std::string dotted(const json::value& field) {
+  std::string name;
+  for (const json::value& part : field.get_array()) {
+    if (!name.empty()) name += '.';
+    name += text_of(part);
+  }
+  return name;
+}
+
+// The columns that fields may name: two that only differ in case cannot be told apart.
+class TableFields {
+ public:
+  explicit TableFields(const CatalogTable& table) {
+    for (const CatalogColumn& column : table.columns()) {
+      const auto [at, is_new] = columns_.try_emplace(ascii_lowered(column.name()), &column);
+      if (!is_new) at->second = nullptr;
+    }
+  }
+  bool empty() const { return columns_.empty(); }
+  const CatalogColumn* find(const json::value& field) const {
+    const auto found = columns_.find(ascii_lowered(first_name(field)));
+    return found == columns_.end() ? nullptr : found->second;
+  }
+  // Absent: there is none, or it is a part of something that has no fields.
+  Result<std::optional<json::value>> type_of(const json::value& field) const {
+    const CatalogColumn* const column = find(field);
+    if (column == nullptr) return std::optional<json::value>();
+    TRY_ASSIGN(json::value type, stored_json(column->type_json()));
+    for (const json::value& name : std::span(field.get_array()).subspan(1)) {
+      const json::object* const object = type.if_object();
+      const json::value* const parts = object == nullptr ? nullptr : object->if_contains("fields");
+      if (parts == nullptr) return std::optional<json::value>();
+      const auto* const part =
+          std::ranges::find_if(parts->get_array(), [&](const json::value& one) {
+            return ascii_lowered(text_of(one.at("name"))) == ascii_lowered(text_of(name));
+          });
+      if (part == parts->get_array().end()) return std::optional<json::value>();
+      type = json::value(part->at("type"));
+    }
+    return std::optional(std::move(type));
+  }
+
+ private:
+  std::unordered_map<std::string, const CatalogColumn*> columns_;  // in lower case; null: several
+};
+
+// Every field (["a","b"]) that a normal form names. What clients chose the names of is left out.
+template <typename Json, typename Visit>
+Status visit_fields(Json& normal, const Visit& visit) {
+  if (auto* const array = normal.if_array()) {
+    for (auto& element : *array) TRY(visit_fields(element, visit));
+    return {};
+  }
+  auto* const object = normal.if_object();
+  if (object == nullptr) return {};
+  for (auto& member : *object) {
+    const auto name = member.key();
+    if (name == "fieldName") {
+      TRY(visit(member.value()));
+    } else if (name == "fieldNames") {
+      for (auto& field : member.value().get_array()) TRY(visit(field));
+    } else if (name != "assignments" && name != "dataType" && name != "properties") {
+      TRY(visit_fields(member.value(), visit));
+    }
+  }
+  return {};
+}
+
+Result<json::value> read_stored(const std::string& text) {
+  if (text.empty()) return json::value(json::array());
+  return stored_json(text);
+}
+
+Status check_fields(const json::value& normal, const TableFields& fields, std::string_view what) {
+  return visit_fields(normal, [&](const json::value& field) -> Status {
+    if (fields.empty()) return illegal_argument("columns cannot be null or empty");
+    if (fields.find(field) != nullptr) return {};
+    return illegal_argument(fmt::format("{} field {} not found in table", what, dotted(field)));
+  });
+}
+
+Status check_columns(const CatalogTable& table) {
+  std::unordered_set<std::string_view> seen;
+  std::vector<std::string_view> incremented;
+  for (const CatalogColumn& column : table.columns()) {
+    TRY(check_column(column));
+    if (!seen.insert(column.name()).second)
+      return illegal_argument(fmt::format("Column {} is given twice", column.name()));
+    if (column.auto_increment()) incremented.push_back(column.name());
+  }
+  if (incremented.size() <= 1) return {};
+  return illegal_argument(
+      fmt::format("Only one column can be auto-incremented. There are multiple auto-increment "
+                  "columns in your table: [{}]",
+                  fmt::join(incremented, ",")));
+}
+
+// --- renames ---
+
+using Renames = std::unordered_map<std::string, std::string>;  // from lower case
+Renames renames_of(const CatalogTable& before, const CatalogTable& table) {
+  std::unordered_map<uint64_t, std::string_view> names;
+  for (const CatalogColumn& column : table.columns()) names.try_emplace(column.id(), column.name());
+  Renames renames;
+  for (const CatalogColumn& column : before.columns()) {
+    const auto now = names.find(column.id());
+    if (now != names.end() && now->second != column.name())
+      renames.try_emplace(ascii_lowered(column.name()), now->second);
+  }
+  return renames;
+}
+
+bool has_strategy(const json::value& partitioning, std::string_view strategy) {
+  return text_of(partitioning.at("strategy")) == strategy;
+}
+
+Status rename_fields(const Renames& renames, json::value& normal) {
+  return visit_fields(normal, [&](json::value& field) -> Status {
+    const auto found = renames.find(ascii_lowered(first_name(field)));
+    if (found != renames.end()) field.get_array().front() = found->second;
+    return {};
+  });
+}
+
+Status rename_stored_fields(const Renames& renames, std::string& text) {
+  if (text.empty()) return {};
+  TRY_ASSIGN(json::value normal, stored_json(text));
+  TRY(rename_fields(renames, normal));
+  text = json_text(normal);
+  return {};
+}
+
+Status rename_partitioning(const Renames& renames, std::string& text) {
+  TRY_ASSIGN(json::value partitioning, read_stored(text));
+  for (json::value& part : partitioning.get_array())
+    if (!has_strategy(part, "identity")) TRY(rename_fields(renames, part));
+  if (!text.empty()) text = json_text(partitioning);
+  return {};
+}
+
+// --- types of literals ---
+
+// Lengths and precisions are of values, too: "decimal(3,2)" is a decimal, texts are alike. Empty: a
+// type of parts, which no literal has.
+std::string_view literal_kind(const json::value& type) {
+  if (!type.is_string()) return {};
+  const std::string_view text = text_of(type).substr(0, text_of(type).find('('));
+  return text == "char" || text == "varchar" ? "string" : text;
+}
+
+bool are_alike(const json::value& a, const json::value& b) {
+  const std::string_view kind = literal_kind(a);
+  const std::string_view other = literal_kind(b);
+  return kind == other || kind.empty() || other.empty();
+}
+
+// What partitions there are, and partitioning that has them.
+constexpr std::string_view partition_kinds[] = {"identity", "list", "range"};
+
+Result<std::vector<json::value>> fields_by(const CatalogTable& table, std::string_view strategy) {
+  TRY_ASSIGN(const json::value partitioning, read_stored(table.partitioning_json()));
+  std::vector<json::value> fields;
+  for (const json::value& part : partitioning.get_array()) {
+    if (!has_strategy(part, strategy)) continue;
+    TRY(visit_fields(part, [&](const json::value& field) -> Status {
+      fields.push_back(field);
+      return {};
+    }));
+  }
+  return fields;
+}
+
+Status check_types_stay(const CatalogTable& before, const CatalogTable& table) {
+  const TableFields then(before);
+  const TableFields now(table);
+  for (const std::string_view strategy : partition_kinds) {
+    TRY_ASSIGN(const std::vector<json::value> old_fields, fields_by(before, strategy));
+    TRY_ASSIGN(const std::vector<json::value> fields, fields_by(table, strategy));
+    for (size_t i = 0; i < fields.size(); i++) {
+      TRY_ASSIGN(const auto old_type, then.type_of(old_fields[i]));
+      TRY_ASSIGN(const auto type, now.type_of(fields[i]));
+      if (!old_type || !type || are_alike(*old_type, *type)) continue;
+      return illegal_argument(
+          fmt::format("Column {} must stay of type {}: the table is partitioned by it",
+                      first_name(fields[i]), text_of(*old_type)));
+    }
+  }
+  return {};
+}
+
+Status check_literal(const TableFields& columns, const json::value& field,
+                     const json::value& literal) {
+  const json::value& type = literal.at("dataType");
+  if (literal_kind(type) == "null" || literal.at("value").is_null()) return {};
+  TRY_ASSIGN(const auto column_type, columns.type_of(field));
+  if (!column_type || are_alike(*column_type, type)) return {};
+  return illegal_argument(
+      fmt::format("A partition's value of field {} is of type {}, but found: {}", dotted(field),
+                  literal_kind(*column_type), shown(&literal)));
+}
+
+Status check_literals(const TableFields& columns, const std::vector<json::value>& fields,
+                      const json::value& literals) {
+  const json::array& values = literals.get_array();
+  if (values.size() != fields.size()) {
+    return illegal_argument(
+        fmt::format("A partition of this table has values of {} field(s), but found: {}",
+                    fields.size(), shown(&literals)));
+  }
+  for (size_t i = 0; i < values.size(); i++) TRY(check_literal(columns, fields[i], values[i]));
+  return {};
+}
+
+std::vector<std::string> names_of(std::span<const json::value> fields) {
+  std::vector<std::string> names;
+  for (const json::value& field : fields) names.push_back(ascii_lowered(dotted(field)));
+  std::ranges::sort(names);
+  return names;
+}
+
+// `fields`: those that the table is partitioned by in this way.
+Status check_partition(const TableFields& columns, const std::vector<json::value>& fields,
+                       const json::value& partition) {
+  const std::string_view kind = text_of(partition.at("type"));
+  if (fields.empty()) {
+    return illegal_argument(
+        fmt::format("The table is not partitioned by {}, but found: {}", kind, shown(&partition)));
+  }
+  if (kind == "identity") {
+    const json::array& names = partition.at("fieldNames").get_array();
+    const std::vector<json::value> given(names.begin(), names.end());
+    if (names_of(given) != names_of(fields)) {
+      return illegal_argument(
+          fmt::format("A partition of this table has the fields [{}], but found: [{}]",
+                      fmt::join(names_of(fields), ", "), fmt::join(names_of(given), ", ")));
+    }
+    return check_literals(columns, given, partition.at("values"));
+  }
+  if (kind == "list") {
+    for (const json::value& one : partition.at("lists").get_array())
+      TRY(check_literals(columns, fields, one));
+    return {};
+  }
+  TRY(check_literal(columns, fields.front(), partition.at("upper")));
+  return check_literal(columns, fields.front(), partition.at("lower"));
+}
+
+}  // namespace
+
+Status check_column(const CatalogColumn& column) {
+  if (!column.not_null() || column.default_json().empty()) return {};
+  TRY_ASSIGN(const json::value by_default, stored_json(column.default_json()));
+  if (text_of(by_default.at("type")) != "literal") return {};
+  if (by_default.at("dataType") != "null" && !by_default.at("value").is_null()) return {};
+  return illegal_argument("Column cannot be non-nullable with a null default value: " +
+                          column.name());
+}
+
+Status check_table(const CatalogTable& table) {
+  TRY(check_columns(table));
+  const TableFields fields(table);
+  TRY_ASSIGN(const json::value orders, read_stored(table.sort_orders_json()));
+  TRY(check_fields(orders, fields, "sort order"));
+  TRY_ASSIGN(const json::value distribution, read_stored(table.distribution_json()));
+  TRY(check_fields(distribution, fields, "distribution"));
+  TRY_ASSIGN(const json::value partitioning, read_stored(table.partitioning_json()));
+  TRY(check_fields(partitioning, fields, "partition"));
+  TRY_ASSIGN(const json::value indexes, read_stored(table.indexes_json()));
+  for (const json::value& index : indexes.get_array()) {
+    const json::value* const name = index.get_object().if_contains("name");
+    const std::string what =
+        name == nullptr ? "index" : fmt::format("index {}", text_of(*name).substr(0, 100));
+    TRY(check_fields(index, fields, what));
+  }
+  return {};
+}
+
+Status follow_columns(const CatalogTable& before, CatalogTable& table) {
+  const Renames renames = renames_of(before, table);
+  if (!renames.empty()) {
+    TRY(rename_stored_fields(renames, *table.mutable_sort_orders_json()));
+    TRY(rename_stored_fields(renames, *table.mutable_distribution_json()));
+    TRY(rename_stored_fields(renames, *table.mutable_indexes_json()));
+    TRY(rename_partitioning(renames, *table.mutable_partitioning_json()));
+  }
+  return table.partitioning_json().empty() ? Status() : check_types_stay(before, table);
+}
+
+Status check_partitions(const CatalogTable& table, std::span<const json::value> partitions) {
+  if (partitions.empty()) return {};
+  const TableFields columns(table);
+  std::map<std::string_view, std::vector<json::value>> fields;  // by kind
+  for (const std::string_view kind : partition_kinds) {
+    TRY_ASSIGN(fields[kind], fields_by(table, kind));
+  }
+  for (const json::value& partition : partitions)
+    TRY(check_partition(columns, fields[text_of(partition.at("type"))], partition));
+  return {};
+}
+
+}  // namespace trellis
