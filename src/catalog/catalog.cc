@@ -82,6 +82,32 @@ Result<size_t> load_portion(Tenant& tenant, const EntityWay& way,
   return bytes;
 }
 
+// What only catalogs of one kind have, as Gravitino has it; functions are in all of them.
+struct HomeOf {
+  CatalogType type;
+  std::string_view catalog_kind;
+};
+constexpr HomeOf homes[] = {{CatalogType::table, "relational"},
+                            {CatalogType::view, "relational"},
+                            {CatalogType::topic, "messaging"},
+                            {CatalogType::fileset, "fileset"},
+                            {CatalogType::model, "model"}};
+
+// Whether what is to be made may stand in its catalog. Not in the transaction: no catalog ever
+// changes its kind, and that the way leads to this one is looked at there.
+Status check_home(Tenant& tenant, const EntityWay& way) {
+  const auto* const home = std::ranges::find(homes, way.path.type, &HomeOf::type);
+  if (home == std::end(homes)) return {};
+  const auto above = std::span(way.refs).first(1);
+  Value value;
+  TRY(tenant.map().engine.get(entity_key(tenant.id(), above, way.refs[1]), value));
+  if (!value.found()) return {};  // it is being collected: the transaction starts over
+  TRY_ASSIGN(const Entity catalog, decode_entity(above, way.refs[1], value.bytes()));
+  const std::string& kind = catalog.stored.catalog().type();
+  if (kind.empty() || kind == home->catalog_kind) return {};
+  return does_not_support(way.path.type);
+}
+
 std::vector<CatalogRef> columns_of(const Entity& entity) {
   std::vector<CatalogRef> columns;
   for (const stored::CatalogColumn& column : entity.stored.table().columns())
@@ -156,6 +182,8 @@ Result<Entity> Catalog::create(const CatalogCall& call, const EntityPath& path,
     return way.complete() ? Status(already_exists(way.path.type, way.path.name())) : Status();
   };
   const auto plan = [&](CatalogPlan& plan) -> Status {
+    TRY(require_parent(plan.way()));
+    TRY(check_home(call.tenant, plan.way()));
     TRY(check(plan.way()));
     plan.write_all_of(plan.way().above(), ref);
     if (path.type == CatalogType::metalake) plan.log_in(ref.id);

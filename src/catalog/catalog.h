@@ -108,8 +108,9 @@ class Catalog final : public GarbageOwner {
   explicit Catalog(KeyBorders borders = {});
 
   // --- entities (catalog.cc) ---
-  // `draft`: without name, version and audit. The extra's way 0 is the new entity's, which ends at
-  // its parent.
+  // `draft`: without name, version and audit. unsupported if catalogs of this kind have no such
+  // thing; what stands there already is loaded, altered and dropped like all else. The extra's way
+  // 0 is the new entity's, which ends at its parent.
   Result<Entity> create(const CatalogCall& call, const EntityPath& path,
                         stored::CatalogEntity draft, const CatalogExtra& extra = {});
   Result<Entity> load(const CatalogCall& call, const EntityPath& path);

@@ -73,6 +73,12 @@ Error version_changed(CatalogType type, std::string_view name) {
           "version_changed"};
 }
 
+Error does_not_support(CatalogType type) {
+  return {Code::unsupported,
+          fmt::format("Catalog does not support {} operations", catalog_word(type).name),
+          "unsupported"};
+}
+
 Error illegal_privilege(std::string message) {
   return {Code::invalid, std::move(message), "illegal_privilege"};
 }

@@ -13,7 +13,7 @@
 //   tag_associated             exists     1004 TagAlreadyAssociatedException
 //   policy_associated          exists     1004 PolicyAlreadyAssociatedException
 //   non_empty_<type>           refused    1005 NonEmpty<Type>Exception
-//   unsupported                refused    1006 UnsupportedOperationException
+//   unsupported                unsupported 1006 UnsupportedOperationException
 //   forbidden                  denied     1008 ForbiddenException
 //   <type>_not_in_use          refused    1009 <Type>NotInUseException
 //   <type>_in_use              refused    1010 <Type>InUseException
@@ -39,6 +39,8 @@ Error non_empty(CatalogType type, std::string_view name);   // metalakes, catalo
 Error not_in_use(CatalogType type, std::string_view name);  // metalakes, catalogs
 Error in_use(CatalogType type, std::string_view name);      // metalakes, catalogs
 Error version_changed(CatalogType type, std::string_view name);
+// A catalog of this kind has nothing of the type.
+Error does_not_support(CatalogType type);
 Error illegal_privilege(std::string message);
 Error forbidden(std::string message);
 // Of something that tags, grants or owners are about: what is missing is an object, whatever its

@@ -64,6 +64,60 @@ TEST_P(CatalogTest, EveryTypeStandsWhereItShould) {
                 "illegal_argument");
 }
 
+TEST_P(CatalogTest, CatalogsOfAKindHaveWhatIsOfIt) {
+  create(metalake("lake"));
+  const std::map<CatalogType, std::string> kinds = {
+      {CatalogType::table, "relational"}, {CatalogType::view, "relational"},
+      {CatalogType::topic, "messaging"},  {CatalogType::fileset, "fileset"},
+      {CatalogType::model, "model"},      {CatalogType::function, ""}};
+  for (const char* kind : {"relational", "messaging", "fileset", "model"}) {
+    stored::CatalogEntity draft;
+    draft.mutable_catalog()->set_type(kind);
+    create(path(CatalogType::catalog, {"lake", kind}), draft);
+    create(path(CatalogType::schema, {"lake", kind, "s"}));
+    for (const auto& [type, home] : kinds) {
+      SCOPED_TRACE(kind);
+      const EntityPath there = path(type, {"lake", kind, "s", "x"});
+      const auto made = catalog_->create(call(), there, {});
+      if (home.empty() || home == kind) {
+        EXPECT_OK(made);
+        EXPECT_REASON(catalog_->create(call(), there, {}), Code::exists,
+                      std::string(catalog_word(type).name) + "_exists");
+        continue;
+      }
+      EXPECT_REASON(made, Code::unsupported, "unsupported");
+      EXPECT_EQ(made.error().message,
+                "Catalog does not support " + std::string(catalog_word(type).name) + " operations");
+      EXPECT_CODE(catalog_->load(call(), there), Code::not_found);
+      EXPECT_REASON(catalog_->create(call(), path(type, {"lake", kind, "none", "x"}), {}),
+                    Code::not_found, "no_such_schema");
+    }
+  }
+}
+
+// Of a time when nobody looked.
+TEST_P(CatalogTest, WhatIsInACatalogOfAnotherKindStays) {
+  create_schema();
+  create(table("a"));
+  ASSERT_OK(catalog_->alter(call(), catalog_path_, [](Entity& entity) -> Status {
+    entity.stored.mutable_catalog()->set_type("fileset");
+    return {};
+  }));
+  EXPECT_REASON(catalog_->create(call(), table("b"), {}), Code::unsupported, "unsupported");
+  EXPECT_OK(catalog_->load(call(), table("a")));
+  EXPECT_EQ(
+      catalog_
+          ->list(call(), schema_, CatalogType::table, {}, [](auto, auto&) { return Visit::go_on; })
+          ->entries,
+      1U);
+  EXPECT_OK(catalog_->alter(call(), table("a"), [](Entity& entity) -> Status {
+    entity.stored.set_comment("c");
+    return {};
+  }));
+  EXPECT_TRUE(*catalog_->drop(call(), table("a")));
+  EXPECT_OK(catalog_->undelete(call(), table("a")));
+}
+
 TEST_P(CatalogTest, WhatIsNotThereIsNamed) {
   EXPECT_REASON(catalog_->load(call(reader), table("x")), Code::not_found, "no_such_metalake");
   create(metalake("lake"));

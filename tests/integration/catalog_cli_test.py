@@ -61,11 +61,15 @@ class CatalogCommandTest(ClientTest):
             "properties": {"format": "parquet"}}).encode())
         self.catalog("create", "lake.hive.sales.prices", "--column", "price:decimal(10,2):with tax",
                      "--column", "id:long")
-        self.catalog("create", "lake.hive.sales.news", "--type", "topic", "--comment",
+        for name, *kind in (("kafka", "messaging", "--provider", "kafka"), ("minds", "model"),
+                            ("store", "fileset")):
+            self.catalog("create", f"lake.{name}", "--kind", *kind)
+            self.catalog("create", f"lake.{name}.sales")
+        self.catalog("create", "lake.kafka.sales.news", "--type", "topic", "--comment",
                      "what is new")
-        self.catalog("create", "lake.hive.sales.files", "--type", "fileset", "--kind", "external",
+        self.catalog("create", "lake.store.sales.files", "--type", "fileset", "--kind", "external",
                      "--location", "s3://files/here")
-        self.catalog("create", "lake.hive.sales.brain", "--type", "model")
+        self.catalog("create", "lake.minds.sales.brain", "--type", "model")
         self.catalog("create", "lake.hive.sales.look", "--type", "view", "--definition", "-",
                      stdin=b'{"columns":[],"representations":'
                            b'[{"type":"sql","dialect":"trino","sql":"SELECT 1"}]}')
@@ -76,14 +80,14 @@ class Look(CatalogCommandTest):
         self.assertEqual(self.names(), [])
         self.make_all()
         self.assertEqual(self.names(), ["lake"])
-        self.assertEqual(self.names("lake"), ["hive"])
+        self.assertEqual(self.names("lake"), ["hive", "kafka", "minds", "store"])
         self.assertEqual(self.names("lake.hive"), ["sales"])
-        everything = ["orders", "prices", "files", "news", "brain", "look"]
+        everything = ["orders", "prices", "look"]
         self.assertEqual(self.names("lake.hive.sales"), everything)
         self.assertEqual(self.names("lake.hive.sales", "--type", "table"), everything[:2])
         self.assertEqual(self.names("lake.hive.sales", "--prefix", "pr"), ["prices"])
-        self.assertEqual(self.names("lake.hive.sales", "--limit", "3"), everything[:3])
-        rows = self.catalog("ls", "-l", "lake.hive.sales", "--type", "topic").rows
+        self.assertEqual(self.names("lake.hive.sales", "--limit", "2"), everything[:2])
+        rows = self.catalog("ls", "-l", "lake.kafka.sales", "--type", "topic").rows
         self.assertEqual([(row[0], row[2], row[3:]) for row in rows],
                          [("topic", "anonymous", ["news", "what", "is", "new"])])
         lines = self.catalog("ls", "lake.hive.sales", "--json").lines
@@ -114,8 +118,8 @@ class Look(CatalogCommandTest):
         self.assertRegex(shown, r"day +date +yes +when\n")
         self.assertRegex(self.catalog("show", "lake.hive").out, r"kind +relational\n")
         # Whatever has the path, or what is asked for.
-        self.assertEqual(self.entity("lake.hive.sales.files")["type"], "external")
-        self.assertEqual(self.entity("lake.hive.sales.news", "--type", "topic")["name"], "news")
+        self.assertEqual(self.entity("lake.store.sales.files")["type"], "external")
+        self.assertEqual(self.entity("lake.kafka.sales.news", "--type", "topic")["name"], "news")
         self.refused("orders", "show", "lake.hive.sales.orders", "--type", "topic")
         self.refused("there is no table", "show", "lake.hive.sales.none")
         self.refused("none", "show", "lake.hive.none.orders")
@@ -171,8 +175,8 @@ class Change(CatalogCommandTest):
                                "newType": "float"}])
         self.catalog("alter", "lake.hive.more.costs", "--updates", "-", stdin=updates.encode())
         self.assertEqual(self.entity("lake.hive.more.costs")["columns"][1]["type"], "float")
-        self.catalog("alter", "lake.hive.sales.news", "--set", "k=v")
-        self.assertEqual(self.entity("lake.hive.sales.news")["properties"], {"k": "v"})
+        self.catalog("alter", "lake.kafka.sales.news", "--set", "k=v")
+        self.assertEqual(self.entity("lake.kafka.sales.news")["properties"], {"k": "v"})
         self.catalog("alter", "lake", "--rename", "pond")
         self.assertEqual(self.names(), ["pond"])
         self.wrong("nothing to alter", "alter", "pond")
@@ -188,22 +192,22 @@ class Change(CatalogCommandTest):
 
     def test_drop_and_undelete(self):
         self.make_all()
-        self.assertEqual(self.catalog("drop", "lake.hive.sales.news").out, "")
-        self.assertEqual(self.catalog("drop", "lake.hive.sales.news").out,
-                         "lake.hive.sales.news was not there\n")
-        self.assertEqual(self.catalog("drop", "lake.hive.sales.news", "--json").json,
-                         {"path": "lake.hive.sales.news", "dropped": False})
-        dropped = self.catalog("ls", "lake.hive.sales", "--dropped").rows
+        self.assertEqual(self.catalog("drop", "lake.kafka.sales.news").out, "")
+        self.assertEqual(self.catalog("drop", "lake.kafka.sales.news").out,
+                         "lake.kafka.sales.news was not there\n")
+        self.assertEqual(self.catalog("drop", "lake.kafka.sales.news", "--json").json,
+                         {"path": "lake.kafka.sales.news", "dropped": False})
+        dropped = self.catalog("ls", "lake.kafka.sales", "--dropped").rows
         self.assertEqual([row[1:] for row in dropped], [["anonymous", "topic", "news"]])
-        self.catalog("undelete", "lake.hive.sales.news")
-        self.assertEqual(self.entity("lake.hive.sales.news")["comment"], "what is new")
+        self.catalog("undelete", "lake.kafka.sales.news")
+        self.assertEqual(self.entity("lake.kafka.sales.news")["comment"], "what is new")
         self.refused("sales", "drop", "lake.hive.sales")
         self.refused("lake", "drop", "lake")
         self.catalog("drop", "lake.hive.sales", "--force")
         self.catalog("drop", "lake", "--force")
         self.assertEqual(self.names(), [])
         self.catalog("undelete", "lake", "lake.hive.sales")
-        self.assertEqual(len(self.names("lake.hive.sales")), 6)
+        self.assertEqual(len(self.names("lake.hive.sales")), 3)
         self.refused("none", "undelete", "lake.hive.sales.none")
 
 
@@ -295,23 +299,23 @@ class Transfer(CatalogCommandTest):
         self.assertIn("lake.off: disabled", exported.err)
         file = self.folder / "all.jsonl"
         done = self.catalog("export", "--file", file)
-        self.assertEqual(done.out, "11 entities exported\n")
+        self.assertEqual(done.out, "17 entities exported\n")
         self.assertEqual(file.read_bytes(), exported.bytes)
         self.assertEqual(list(self.folder.iterdir()), [file])
         part = self.catalog("export", "lake.hive.sales.orders").lines
         self.assertEqual([line["names"] for line in part], [["lake", "hive", "sales", "orders"]])
         self.use_new_keyspace()
-        self.assertEqual(self.catalog("import", "--file", file).out, "11 entities imported\n")
+        self.assertEqual(self.catalog("import", "--file", file).out, "17 entities imported\n")
         self.assertEqual(self.without_times(self.catalog("export").lines),
                          self.without_times(exported.lines))
         again = self.catalog("import", "--threads", "1", stdin=exported.bytes)
-        self.assertEqual(again.out, "0 entities imported; 11 were there and stay as they are\n")
+        self.assertEqual(again.out, "0 entities imported; 17 were there and stay as they are\n")
         self.assertEqual(self.catalog("import", "--file", file, "--json").json,
-                         {"imported": 0, "existed": 11})
+                         {"imported": 0, "existed": 17})
 
     def test_versions_and_partitions(self):
         self.make_all()
-        model = ["lake", "hive", "sales", "brain"]
+        model = ["lake", "minds", "sales", "brain"]
         table = ["lake", "hive", "sales", "orders"]
         partition = {"type": "identity", "name": "p", "fieldNames": [["day"]], "values": [
             {"type": "literal", "dataType": "date", "value": "2026-01-01"}]}
@@ -323,16 +327,16 @@ class Transfer(CatalogCommandTest):
         exported = self.catalog("export")
         self.use_new_keyspace()
         self.assertEqual(self.catalog("import", stdin=exported.bytes).out,
-                         "11 entities imported\n")
+                         "17 entities imported\n")
         self.assertEqual(self.without_times(self.catalog("export").lines),
                          self.without_times(exported.lines))
         # Nothing is linked twice.
         self.catalog("import", stdin=exported.bytes)
-        self.assertEqual(self.entity("lake.hive.sales.brain")["latestVersion"], 1)
+        self.assertEqual(self.entity("lake.minds.sales.brain")["latestVersion"], 1)
 
     def test_an_import_that_is_repeated_loses_no_versions(self):
         self.make_all()
-        model = ["lake", "hive", "sales", "brain"]
+        model = ["lake", "minds", "sales", "brain"]
         lines = [{"type": "model", "names": model, "entity": {"name": "brain"}},
                  *({"type": "model_version", "names": model,
                     "entity": {"uris": {"unknown": f"s3://{n // 2}"},

@@ -226,7 +226,10 @@ class Feed(CatalogTest):
         for name in ("orders", "Orders_2025", "customers", "reorders"):
             self.make_table(schema, name)
         self.make_table(schema, "plain", columns=[{"name": "zip_code", "type": "string"}])
-        self.make(schema, "filesets", "orders", storageLocation="file:///x")
+        lake = path(self.lake)
+        self.ok(self.api.post(lake + "/catalogs", {"name": "files", "type": "fileset"}))
+        self.ok(self.api.post(path(self.lake, "files") + "/schemas", {"name": "sch"}))
+        self.make([self.lake, "files", "sch"], "filesets", "orders", storageLocation="file:///x")
 
         def find(query):
             found = self.ok(self.api.get(f"{path(self.lake)}/search?{query}"))
@@ -234,8 +237,8 @@ class Feed(CatalogTest):
         self.assertEqual(find("name=orders&type=table"),
                          [("cat.sch.Orders_2025", "table"), ("cat.sch.orders", "table")])
         self.assertEqual(find("name=ORDERS"),
-                         [("cat.sch.Orders_2025", "table"), ("cat.sch.orders", "fileset"),
-                          ("cat.sch.orders", "table")])
+                         [("cat.sch.Orders_2025", "table"), ("cat.sch.orders", "table"),
+                          ("files.sch.orders", "fileset")])
         self.assertEqual([name for name, _ in find("name=*orders&type=TABLE")],
                          ["cat.sch.Orders_2025", "cat.sch.orders", "cat.sch.reorders"])
         self.assertEqual(find("column=zip"), [("cat.sch.plain.zip_code", "column")])

@@ -5,7 +5,9 @@ import unittest
 import openapi_document
 from catalog_http import COLUMNS
 
-LEAVES = ("Table", "Topic", "Fileset", "Model", "View", "Function")
+# With the kind of catalog that they are in, if it is not the relational one.
+LEAVES = {"Table": "", "Topic": "messaging", "Fileset": "fileset", "Model": "model", "View": "",
+          "Function": ""}
 SQL = [{"type": "sql", "dialect": "trino", "sql": "SELECT 1"}]
 DEFINITION = {"parameters": [{"name": "x", "dataType": "integer"}], "returnType": "integer",
               "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "SELECT x"}]}
@@ -50,12 +52,18 @@ class CatalogOpenapi(openapi_document.DescriptionTest):
                                  (406, lake, {"name": "x", **relational},
                                   {"Accept": "application/vnd.gravitino.v9+json"})]
         yield from self.life("Schema", catalog, schema, {}, SET)
-        for name in LEAVES:
-            one = {**schema, name.lower(): "one"}
+        for name, kind in LEAVES.items():
+            home = {**schema, "catalog": kind or "cat"}
+            if kind:
+                body = {"type": kind, "provider": "x"}
+                yield "createCatalog", [(200, lake, {"name": kind, **body})]
+                yield "createSchema", [(200, {**lake, "catalog": kind}, {"name": "sch"})]
+                yield f"create{name}", [(405, schema, {"name": "one"})]
+            one = {**home, name.lower(): "one"}
             change = COMMENT if name == "Function" else SET
-            yield from self.life(name, schema, one, MORE.get(name, {}), change)
-            yield f"get{name}s", [(200, schema, {"names": ["one", "none"]}),
-                                  (400, schema, {"names": 1})]
+            yield from self.life(name, home, one, MORE.get(name, {}), change)
+            yield f"get{name}s", [(200, home, {"names": ["one", "none"]}),
+                                  (400, home, {"names": 1})]
         yield from self.of_tables(schema)
         yield from self.of_filesets_and_models(schema)
         yield from self.of_labels(lake)
@@ -112,7 +120,8 @@ class CatalogOpenapi(openapi_document.DescriptionTest):
             (400, object_, {})]
 
     def of_filesets_and_models(self, schema):
-        fileset, model = {**schema, "fileset": "one"}, {**schema, "model": "one"}
+        fileset = {**schema, "catalog": "fileset", "fileset": "one"}
+        model = {**schema, "catalog": "model", "model": "one"}
         yield "getFilesetLocation", [(200, {**fileset, "?sub_path": "a"}),
                                      (404, {**fileset, "fileset": "none"})]
         yield "listFilesetFiles", [(404, {**fileset, "fileset": "none"}),

@@ -54,6 +54,41 @@ class Tables(CatalogTest):
         self.assertTrue(self.ok(self.api.delete(self.target + "/tab?purge=true"))["dropped"])
         self.assertFalse(self.ok(self.api.delete(self.target + "/tab"))["dropped"])
 
+    def test_an_alter_leaves_what_could_be_created(self):
+        null = literal("null", "NULL")
+        self.make_table(
+            self.schema, columns=[{"name": "id", "type": "long"}, {"name": "day", "type": "date"},
+                                  {"name": "n", "type": "long", "defaultValue": null}],
+            partitioning=[{"strategy": "identity", "fieldName": ["day"]}],
+            sortOrders=[{"sortTerm": {"type": "field", "fieldName": ["id"]}}],
+            indexes=[{"indexType": "btree", "name": "i", "fieldNames": [["n"]]}])
+        before = self.load()
+        strict = {"fieldName": ["n"], "nullable": False}
+        for refused, words in (
+                (update("updateColumnNullability", **strict), "null default value: n"),
+                (update("addColumn", fieldName=["m"], type="long", nullable=False,
+                        defaultValue=null), "null default value: m"),
+                (update("addColumn", fieldName=["id", "x"], type="long"), "Column id.x"),
+                (update("deleteColumn", fieldName=["day"]), "partition field day not found"),
+                (update("deleteColumn", fieldName=["id"]), "sort order field id not found"),
+                (update("deleteColumn", fieldName=["n"]), "index i field n not found"),
+                (update("renameColumn", oldFieldName=["day"], newFieldName="d"),
+                 "partition field day not found"),
+                (update("updateColumnType", fieldName=["day"], newType="string"), "Column day")):
+            self.fails(self.alter(self.target + "/tab", update("updateComment", newComment="c"),
+                                  refused), 400, 1001, "IllegalArgumentException", words)
+            self.assertEqual(self.load(), before)
+        self.ok(self.alter(self.target + "/tab",
+                           update("renameColumn", oldFieldName=["id"], newFieldName="key"),
+                           update("renameColumn", oldFieldName=["n"], newFieldName="m")))
+        after = self.load()
+        self.assertEqual(after["sortOrders"][0]["sortTerm"]["fieldName"], ["key"])
+        self.assertEqual(after["indexes"][0]["fieldNames"], [["m"]])
+        parts = ("columns", "partitioning", "sortOrders", "distribution", "indexes")
+        again = self.make_table(self.schema, "again", **{part: after[part] for part in parts})
+        self.assertEqual({part: again[part] for part in parts},
+                         {part: after[part] for part in parts})
+
     def test_every_type(self):
         columns = [{"name": f"c{i}", "type": kind} for i, kind in enumerate(TYPES)]
         made = self.make_table(self.schema, columns=columns)
@@ -416,7 +451,78 @@ class Models(CatalogTest):
             self.fails(self.api.get(f"{versions}/{bad}"), 400, 1001, "IllegalArgumentException")
 
 
+class Kinds(CatalogTest):
+    """What stands in a catalog of which kind."""
+
+    def test_create(self):
+        lake = self.make_lake()
+        columns = [{"name": "a", "type": "long"}]
+        things = {"tables": ("relational", {"columns": columns}),
+                  "views": ("relational", {"columns": columns, "representations": [
+                      {"type": "sql", "dialect": "trino", "sql": "SELECT 1"}]}),
+                  "topics": ("messaging", {}), "models": ("model", {}),
+                  "filesets": ("fileset", {"storageLocation": "file:///x"}),
+                  "functions": ("", {"functionType": "scalar", "definitions": [
+                      {"parameters": [], "returnType": "integer", "impls": [
+                          {"language": "SQL", "runtime": "SPARK", "sql": "SELECT 1"}]}]})}
+        for kind in ("relational", "messaging", "model", "fileset"):
+            self.ok(self.api.post(path(*lake) + "/catalogs",
+                                  {"name": kind, "type": kind, "provider": "hive"}))
+            self.ok(self.api.post(path(*lake, kind) + "/schemas", {"name": "s"}))
+            for words, (home, body) in things.items():
+                target = f"{path(*lake, kind, 's')}/{words}"
+                answer = self.api.post(target, {"name": "x", **body})
+                if home in ("", kind):
+                    self.ok(answer)
+                else:
+                    self.fails(answer, 405, 1006, "UnsupportedOperationException",
+                               f"Catalog does not support {words[:-1]} operations")
+                    # What might be there from before is looked for all the same.
+                    self.assertEqual(self.listed(target), [])
+                    self.assertFalse(self.ok(self.api.delete(target + "/x"))["dropped"])
+
+
 class Partitions(CatalogTest):
+    def test_what_does_not_fit(self):
+        schema = self.make_schema()
+        day = literal("date", "2026-01-01")
+        self.make_table(schema, columns=[{"name": "day", "type": "date"},
+                                         {"name": "city", "type": "string"}],
+                        partitioning=[{"strategy": "identity", "fieldName": ["day"]}])
+        self.make_table(schema, "plain")
+        identity = {"type": "identity", "name": "p", "fieldNames": [["day"]], "values": [day]}
+        bound = {"type": "range", "name": "p", "lower": day, "upper": day}
+        for table, bad in (("plain", identity), ("tab", bound),
+                           ("tab", {**identity, "fieldNames": [["city"]]}),
+                           ("tab", {**identity, "fieldNames": [["day"], ["city"]],
+                                    "values": [day, day]}),
+                           ("tab", {**identity, "values": [day, day]}),
+                           ("tab", {**identity, "values": [literal("long", "1")]}),
+                           ("tab", {**bound, "properties": {"fieldName": "x"}})):
+            target = f"{path(*schema)}/tables/{table}/partitions"
+            self.fails(self.api.post(target, {"partitions": [bad]}), 400, 1001,
+                       "IllegalArgumentException")
+            self.assertEqual(self.ok(self.api.get(target))["names"], [])
+
+    def test_assignments(self):
+        """Partitions that a table is made with."""
+        schema = self.make_schema()
+        parts = [{"type": "list", "name": name, "lists": [[literal("string", name)]],
+                  "properties": {"k": "v"}} for name in ("Bern", "Ulm")]
+        by_city = {"strategy": "list", "fieldNames": [["city"]]}
+        made = self.make_table(schema, partitioning=[{**by_city, "assignments": parts}])
+        self.assertEqual(made["partitioning"], [{**by_city, "assignments": []}])
+        target = path(*schema) + "/tables/tab/partitions"
+        self.assertEqual(self.ok(self.api.get(target + "?details=true"))["partitions"], parts)
+        self.assertTrue(self.ok(self.api.delete(target + "/Ulm"))["dropped"])
+        self.assertEqual(self.ok(self.api.get(target))["names"], ["Bern"])
+        for bad in ([parts[0], parts[0]], [{**parts[0], "lists": [[literal("date", "x")]]}]):
+            body = {"name": "bad", "columns": made["columns"],
+                    "partitioning": [{**by_city, "assignments": bad}]}
+            self.fails(self.api.post(path(*schema) + "/tables", body), 400, 1001,
+                       "IllegalArgumentException")
+        self.assertEqual(self.listed(path(*schema) + "/tables"), ["tab"])
+
     def test_life(self):
         schema = self.make_schema()
         self.make_table(schema, columns=[{"name": "day", "type": "date"},
