@@ -220,7 +220,7 @@ Status check_types_stay(const CatalogTable& before, const CatalogTable& table) {
 Status check_literal(const TableFields& columns, const json::value& field,
                      const json::value& literal) {
   const json::value& type = literal.at("dataType");
-  if (literal_kind(type) == "null" || literal.at("value").is_null()) return {};
+  if (type == "null" || literal.at("value").is_null()) return {};
   TRY_ASSIGN(const auto column_type, columns.type_of(field));
   if (!column_type || are_alike(*column_type, type)) return {};
   return illegal_argument(
@@ -228,14 +228,17 @@ Status check_literal(const TableFields& columns, const json::value& field,
                   literal_kind(*column_type), shown(&literal)));
 }
 
+Status check_count(const std::vector<json::value>& fields, const json::value& literals) {
+  if (literals.get_array().size() == fields.size()) return {};
+  return illegal_argument(
+      fmt::format("A partition of this table has values of {} field(s), but found: {}",
+                  fields.size(), shown(&literals)));
+}
+
 Status check_literals(const TableFields& columns, const std::vector<json::value>& fields,
                       const json::value& literals) {
+  TRY(check_count(fields, literals));
   const json::array& values = literals.get_array();
-  if (values.size() != fields.size()) {
-    return illegal_argument(
-        fmt::format("A partition of this table has values of {} field(s), but found: {}",
-                    fields.size(), shown(&literals)));
-  }
   for (size_t i = 0; i < values.size(); i++) TRY(check_literal(columns, fields[i], values[i]));
   return {};
 }
@@ -263,7 +266,12 @@ Status check_partition(const TableFields& columns, const std::vector<json::value
           fmt::format("A partition of this table has the fields [{}], but found: [{}]",
                       fmt::join(names_of(fields), ", "), fmt::join(names_of(given), ", ")));
     }
-    return check_literals(columns, given, partition.at("values"));
+    const json::value& values = partition.at("values");
+    // Gravitino reads those of Hive off the partition's name, so that they are texts.
+    const bool are_texts = std::ranges::all_of(values.get_array(), [](const json::value& literal) {
+      return literal_kind(literal.at("dataType")) == "string";
+    });
+    return are_texts ? check_count(given, values) : check_literals(columns, given, values);
   }
   if (kind == "list") {
     for (const json::value& one : partition.at("lists").get_array())

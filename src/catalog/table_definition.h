@@ -27,7 +27,7 @@ Status follow_columns(const stored::CatalogTable& before, stored::CatalogTable& 
 
 // Whether partitions (their normal forms) may be those of this table: of a kind that it is
 // partitioned by, with a value of the column's type for each field. Lengths and precisions of types
-// do not matter, and null is of every type.
+// do not matter, null is of every type, and the values of an identity partition may all be texts.
 Status check_partitions(const stored::CatalogTable& table, std::span<const json::value> partitions);
 
 }  // namespace trellis

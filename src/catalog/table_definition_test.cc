@@ -175,9 +175,14 @@ TEST_F(NamedColumnsTest, PartitionsFit) {
   EXPECT_EQ(
       identity(R"([["day"]])", date + "," + date),
       "A partition of this table has values of 1 field(s), but found: [" + date + "," + date + "]");
-  EXPECT_EQ(identity(R"([["day"]])", literal(R"("string")", R"("x")")),
+  EXPECT_EQ(identity(R"([["day"]])", literal(R"("long")", R"("1")")),
             "A partition's value of field day is of type date, but found: "
-            R"({"type":"literal","dataType":"string","value":"x"})");
+            R"({"type":"literal","dataType":"long","value":"1"})");
+  const std::string text = literal(R"("string")", R"("2024-01-01")");
+  EXPECT_EQ(identity(R"([["day"]])", text), "");
+  EXPECT_EQ(
+      identity(R"([["day"]])", text + "," + text),
+      "A partition of this table has values of 1 field(s), but found: [" + text + "," + text + "]");
 
   const auto list = [&](const std::string& lists) {
     return add(R"({"type":"list","name":"p","lists":[)" + lists + "]}");
