@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <limits>
 
 #include "base/bytes.h"
 #include "catalog/catalog_error.h"
+#include "json/json_text.h"
 
 namespace trellis {
 namespace {
@@ -28,7 +28,11 @@ Error is_no(std::string_view name, std::string_view what, const json::value* val
 
 }  // namespace
 
-std::string json_text(const json::value& value) { return json::serialize(value); }
+std::string json_text(const json::value& value) {
+  Bytes text;
+  append_json(text, value, JsonReals::as_java);
+  return text;
+}
 
 std::string shown(const json::value* value) {
   if (value == nullptr) return "nothing";

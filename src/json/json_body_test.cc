@@ -144,6 +144,14 @@ TEST(JsonTextTest, NumbersAsPeopleWriteThem) {
   EXPECT_EQ(text, R"([1.5,0,-3,18446744073709551615,true,null,"x",0.001,null])");
 }
 
+TEST(JsonTextTest, NumbersAsJavaWritesThem) {
+  Bytes text;
+  append_json(text,
+              json::array{1.5, 0.0, -0.0, 100.0, 0.001, 0.00099, 9999999.0, 1e7, -1.25e-300, 7},
+              JsonReals::as_java);
+  EXPECT_EQ(text, "[1.5,0.0,-0.0,100.0,0.001,9.9E-4,9999999.0,1.0E7,-1.25E-300,7]");
+}
+
 TEST(JsonTextTest, Base64) {
   for (const auto& [bytes, text] :
        std::initializer_list<std::pair<std::string, std::string>>{{"", ""},

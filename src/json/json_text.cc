@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -37,6 +38,25 @@ void append_escaped(Bytes& out, char c) {
   }
 }
 
+// Double.toString(): plain from 0.001 to below ten millions, always with a digit behind the point.
+void append_java_real(Bytes& out, double real) {
+  const double size = std::abs(real);
+  const bool is_plain = size == 0 || (size >= 1e-3 && size < 1e7);
+  std::array<char, 40> buffer{};
+  const auto written =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), real,
+                    is_plain ? std::chars_format::fixed : std::chars_format::scientific);
+  const std::string_view text(buffer.data(), written.ptr);
+  const size_t e = std::min(text.find('e'), text.size());
+  out += text.substr(0, e);
+  if (text.substr(0, e).find('.') == std::string_view::npos) out += ".0";
+  if (is_plain) return;
+  std::string_view exponent = text.substr(e + 1);  // "+07", "-300"
+  out += exponent.starts_with('-') ? "E-" : "E";
+  exponent.remove_prefix(1);
+  out += exponent.substr(exponent.starts_with('0') ? 1 : 0);
+}
+
 bool is_plain(char c) {
   return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x80 &&
          c != '"' && c != '\\';
@@ -65,7 +85,7 @@ void append_json_string(Bytes& out, ByteView text) {
   out += '"';
 }
 
-void append_json(Bytes& out, const boost::json::value& value) {
+void append_json(Bytes& out, const boost::json::value& value, JsonReals reals) {
   if (const auto* object = value.if_object()) {
     out += '{';
     bool is_first = true;
@@ -73,7 +93,7 @@ void append_json(Bytes& out, const boost::json::value& value) {
       if (!std::exchange(is_first, false)) out += ',';
       append_json_string(out, {member.key().data(), member.key().size()});
       out += ':';
-      append_json(out, member.value());
+      append_json(out, member.value(), reals);
     }
     out += '}';
   } else if (const auto* array = value.if_array()) {
@@ -81,7 +101,7 @@ void append_json(Bytes& out, const boost::json::value& value) {
     bool is_first = true;
     for (const auto& element : *array) {
       if (!std::exchange(is_first, false)) out += ',';
-      append_json(out, element);
+      append_json(out, element, reals);
     }
     out += ']';
   } else if (const auto* text = value.if_string()) {
@@ -91,7 +111,10 @@ void append_json(Bytes& out, const boost::json::value& value) {
   } else if (const auto* whole = value.if_int64()) {
     fmt::format_to(std::back_inserter(out), "{}", *whole);
   } else if (const auto* real = value.if_double(); real != nullptr && std::isfinite(*real)) {
-    fmt::format_to(std::back_inserter(out), "{}", *real);
+    if (reals == JsonReals::as_java)
+      append_java_real(out, *real);
+    else
+      fmt::format_to(std::back_inserter(out), "{}", *real);
   } else if (const auto* flag = value.if_bool()) {
     out += *flag ? "true" : "false";
   } else {

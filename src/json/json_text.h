@@ -18,7 +18,10 @@ namespace trellis {
 void append_json_string(Bytes& out, ByteView text);
 
 // Numbers as people write them, which the library's own serializer does not: 1.5 and not 1.5E0.
-void append_json(Bytes& out, const boost::json::value& value);
+// Or as Java does: 100.0, 1.0E10, so that who reads it still sees that it is no whole number.
+enum class JsonReals : bool { short_form, as_java };
+void append_json(Bytes& out, const boost::json::value& value,
+                 JsonReals reals = JsonReals::short_form);
 
 // "name":"..." or "name_base64":"..."; static text without what JSON would escape.
 void append_json_bytes(Bytes& out, std::string_view name, ByteView bytes);

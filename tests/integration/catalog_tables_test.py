@@ -583,6 +583,18 @@ class Statistics(CatalogTest):
         self.assertTrue(self.ok(self.api.post(of_parts, {"drops": [
             {"partitionName": "p0", "statisticNames": ["custom-n"]}]}))["dropped"])
 
+    def test_numbers_look_as_java_writes_them(self):
+        schema = self.make_schema()
+        self.make_table(schema)
+        target = f"/api/metalakes/{self.lake}/objects/table/cat.sch.tab/statistics"
+        texts = {"1.5": "1.5", "100.0": "100.0", "-0.25": "-0.25", "1e7": "1.0E7", "7": "7",
+                 "12345678.5": "1.23456785E7", "0.0001": "1.0E-4", "1e300": "1.0E300", "0.0": "0.0",
+                 "-3": "-3", "[1.5,{\"a\":2.0}]": "[1.5,{\"a\":2.0}]",
+                 "18446744073709551615": "18446744073709551615"}
+        for text, expected in texts.items():
+            self.ok(self.api.call("PUT", target, f'{{"updates":{{"custom-n":{text}}}}}'))
+            self.assertIn(f'"value":{expected},', self.api.get(target).body.decode(), text)
+
     def test_more_than_a_page(self):
         """Lists are read and sent a page of 1,000 at a time."""
         schema = self.make_schema()
