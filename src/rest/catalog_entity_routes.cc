@@ -85,7 +85,13 @@ Result<HttpResponse> drop_entity(CatalogRequest& request) {
   return catalog_answer(dropped ? ",\"dropped\":true" : ",\"dropped\":false");
 }
 
+// Without a body, or with {}.
 Result<HttpResponse> undelete_entity(CatalogRequest& request) {
+  if (!request.http.body.empty()) {
+    TRY_ASSIGN(const json::value body, read_catalog_body(request));
+    TRY_ASSIGN(const JsonMembers members, JsonMembers::of(body, "the body"));
+    TRY(members.finish());
+  }
   TRY_ASSIGN(const Entity entity, request.catalog().undelete(request.call(), request.path()));
   return entity_answer(request, entity);
 }
@@ -154,7 +160,7 @@ std::vector<CatalogRoute> routes_of_levels() {
       {put, metalake, "", m, "ALTER", alter_entity, any_body},
       {patch, metalake, "", m, "ALTER", set_in_use, any_body},
       {del, metalake, "", m, "DROP", drop_entity},
-      {post, metalake, "/undelete", m, "UNDELETE", undelete_entity},
+      {post, metalake, "/undelete", m, "UNDELETE", undelete_entity, any_body},
 
       {get, metalake, "/catalogs", c, "LIST", list_entities},
       {post, metalake, "/catalogs", c, "CREATE", create_entity, any_body},
@@ -164,14 +170,14 @@ std::vector<CatalogRoute> routes_of_levels() {
       {put, catalog, "", c, "ALTER", alter_entity, any_body},
       {patch, catalog, "", c, "ALTER", set_in_use, any_body},
       {del, catalog, "", c, "DROP", drop_entity},
-      {post, catalog, "/undelete", c, "UNDELETE", undelete_entity},
+      {post, catalog, "/undelete", c, "UNDELETE", undelete_entity, any_body},
 
       {get, catalog, "/schemas", s, "LIST", list_entities},
       {post, catalog, "/schemas", s, "CREATE", create_entity, any_body},
       {get, schema, "", s, "LOAD", load_entity},
       {put, schema, "", s, "ALTER", alter_entity, any_body},
       {del, schema, "", s, "DROP", drop_entity},
-      {post, schema, "/undelete", s, "UNDELETE", undelete_entity},
+      {post, schema, "/undelete", s, "UNDELETE", undelete_entity, any_body},
   };
 }
 
@@ -190,7 +196,7 @@ void add_leaf_routes(CatalogType type, std::string_view create, CatalogHandler c
   routes.push_back({get, schema, one, type, "LOAD", load_entity});
   routes.push_back({put, schema, one, type, "ALTER", alter_entity, any_body});
   routes.push_back({del, schema, one, type, "DROP", drop_entity});
-  routes.push_back({post, schema, undelete, type, "UNDELETE", undelete_entity});
+  routes.push_back({post, schema, undelete, type, "UNDELETE", undelete_entity, any_body});
 }
 
 // Of tags and policies.
@@ -205,7 +211,7 @@ void add_label_routes(CatalogType type, std::vector<CatalogRoute>& routes) {
   routes.push_back({get, metalake, one, type, "GET", load_entity});
   routes.push_back({put, metalake, one, type, "ALTER", alter_entity, any_body});
   routes.push_back({del, metalake, one, type, "DELETE", drop_entity});
-  routes.push_back({post, metalake, undelete, type, "UNDELETE", undelete_entity});
+  routes.push_back({post, metalake, undelete, type, "UNDELETE", undelete_entity, any_body});
 }
 
 std::vector<CatalogRoute> make_entity_routes() {
