@@ -166,7 +166,7 @@ Status ChildFilter::read_others(const EntityWay& way, const CatalogRef& role, si
   PageStart from;
   do {
     if (too_many_) return {};
-    TRY_ASSIGN(from, read_record_page(tenant, prefix, prefix_end(prefix), from, take));
+    TRY_ASSIGN(from, read_record_page(tenant, prefix, prefix_end(prefix), {from}, take));
     too_many_ = others_.size() > others_max;
     if (too_many_) others_.clear();
   } while (from);

@@ -136,7 +136,7 @@ class Catalog final : public GarbageOwner {
                     const DropOptions& options = {}, const CatalogExtra& extra = {});
   // A page, by name and time.
   Result<PageStart> list_dropped(const CatalogCall& call, const EntityPath& parent,
-                                 CatalogType type, const PageStart& from,
+                                 CatalogType type, const PageRequest& page,
                                  FunctionRef<void(const DroppedEntity&)> visit);
   // The one that was dropped last under that name.
   Result<Entity> undelete(const CatalogCall& call, const EntityPath& path);

@@ -53,7 +53,7 @@ Result<std::vector<Catalog::NumberedChange>> Catalog::changes(const CatalogCall&
   };
   const Bytes begin = encode(CatalogChangeKey{call.tenant.id(), log.metalake, passed + 1});
   const Bytes end = prefix_end(encode(CatalogLogKey{call.tenant.id(), log.metalake}));
-  TRY(read_record_page(call.tenant, begin, end, {}, take, limit));
+  TRY(read_record_page(call.tenant, begin, end, {.entries_max = limit}, take));
   const uint64_t oldest = all.empty() ? log.number + 1 : all.front().number;
   if (since && *since + 1 < oldest)
     return Error{Code::not_found,

@@ -58,11 +58,10 @@ Bytes dropped_key(KeyspaceId keyspace, const Entity& entity, uint64_t due_ms) {
 
 // What the keys of all begin with that were dropped in `parent`, of that name.
 Bytes dropped_prefix(KeyspaceId keyspace, const CatalogRef& parent, CatalogType type,
-                     std::optional<std::string_view> name) {
-  Bytes prefix = encode(CatalogDroppedKey{keyspace, parent, type, name.value_or(""), 0, {}});
+                     std::string_view name) {
+  Bytes prefix = encode(CatalogDroppedKey{keyspace, parent, type, name, 0, {}});
   const Bytes behind_name = Bytes(8, '\0') + encode_ref({});
   prefix.resize(prefix.size() - behind_name.size());
-  if (!name) prefix.resize(prefix.size() - 2);  // the end of the empty name
   return prefix;
 }
 
@@ -134,13 +133,16 @@ Result<bool> Catalog::drop(const CatalogCall& call, const EntityPath& path,
 }
 
 Result<PageStart> Catalog::list_dropped(const CatalogCall& call, const EntityPath& parent,
-                                        CatalogType type, const PageStart& from,
+                                        CatalogType type, const PageRequest& page,
                                         FunctionRef<void(const DroppedEntity&)> visit) {
   TRY_ASSIGN(const EntityPath child, child_of(parent, type, {}));
   TRY(call.tenant.admit(call.caller, Access::read));
   TRY_ASSIGN(const EntityWay way, find_way(call.tenant, child));
   TRY(require_parent(way));
-  const Bytes prefix = dropped_prefix(call.tenant.id(), way.parent(), type, std::nullopt);
+  if (page.prefix.size() > catalog_name_bytes_max) return PageStart();
+  Bytes prefix = dropped_prefix(call.tenant.id(), way.parent(), type, page.prefix);
+  constexpr size_t end_of_name = 2;
+  prefix.resize(prefix.size() - end_of_name);
   const auto take = [&](ByteView key, ByteView value) -> Status {
     Bytes scratch;
     stored::CatalogDropped message;
@@ -149,7 +151,7 @@ Result<PageStart> Catalog::list_dropped(const CatalogCall& call, const EntityPat
     visit({decoded.ref, std::string(decoded.name), decoded.due_ms, message.by()});
     return {};
   };
-  return read_record_page(call.tenant, prefix, prefix_end(prefix), from, take);
+  return read_record_page(call.tenant, prefix, prefix_end(prefix), page, take);
 }
 
 Result<Entity> Catalog::undelete(const CatalogCall& call, const EntityPath& path) {

@@ -32,7 +32,7 @@ class CatalogDropTest : public CatalogFixture {
     std::vector<DroppedEntity> all;
     PageStart from;
     do {
-      const auto next = catalog_->list_dropped(call(reader), parent, type, from,
+      const auto next = catalog_->list_dropped(call(reader), parent, type, {from},
                                                [&](const auto& each) { all.push_back(each); });
       EXPECT_OK(next);
       from = next.value_or(PageStart());

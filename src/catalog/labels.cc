@@ -285,7 +285,7 @@ Result<std::vector<Label>> labels_of(Catalog& catalog, const CatalogCall& call,
 }
 
 Result<PageStart> visit_labelled(Catalog& catalog, const CatalogCall& call, const EntityPath& label,
-                                 const std::optional<std::string>& value, const PageStart& from,
+                                 const std::optional<std::string>& value, const PageRequest& page,
                                  FunctionRef<void(const EntityPath&)> visit) {
   Tenant& tenant = call.tenant;
   TRY(tenant.admit(call.caller, Access::read));
@@ -294,7 +294,7 @@ Result<PageStart> visit_labelled(Catalog& catalog, const CatalogCall& call, cons
   const CatalogRelation relation = relation_of(label.type);
   const Uuid& metalake = way.refs.front().id;
   std::vector<CatalogRef> refs;
-  TRY_ASSIGN(PageStart next, related_to(tenant, metalake, relation, way.ref(), from, refs));
+  TRY_ASSIGN(PageStart next, related_to(tenant, metalake, relation, way.ref(), page, refs));
   for (const CatalogRef& ref : refs) {
     if (value) {
       TRY_ASSIGN(const auto held, load_relation(tenant, metalake, {relation, ref, way.ref()}));

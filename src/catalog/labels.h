@@ -53,7 +53,7 @@ Result<std::vector<Label>> labels_of(Catalog& catalog, const CatalogCall& call,
 
 // A page of what has the label itself; `value`: that value of it.
 Result<PageStart> visit_labelled(Catalog& catalog, const CatalogCall& call, const EntityPath& label,
-                                 const std::optional<std::string>& value, const PageStart& from,
+                                 const std::optional<std::string>& value, const PageRequest& page,
                                  FunctionRef<void(const EntityPath&)> visit);
 
 }  // namespace trellis

@@ -331,7 +331,7 @@ Result<CatalogModelVersion> load_model_version(const CatalogCall& call, const En
 }
 
 Result<PageStart> list_model_versions(const CatalogCall& call, const EntityPath& model,
-                                      const PageStart& from, ModelVersionVisitor visit) {
+                                      const PageRequest& page, ModelVersionVisitor visit) {
   TRY(call.tenant.admit(call.caller, Access::read));
   TRY_ASSIGN(const EntityWay way, find_way(call.tenant, model));
   TRY(require(way));
@@ -344,7 +344,7 @@ Result<PageStart> list_model_versions(const CatalogCall& call, const EntityPath&
     visit(version);
     return {};
   };
-  return read_record_page(call.tenant, begin, end, from, take);
+  return read_record_page(call.tenant, begin, end, page, take);
 }
 
 Result<bool> delete_model_version(const CatalogCall& call, const EntityPath& model,

@@ -40,7 +40,7 @@ Result<stored::CatalogModelVersion> load_model_version(const CatalogCall& call,
 // In the order of their numbers.
 using ModelVersionVisitor = FunctionRef<void(const stored::CatalogModelVersion&)>;
 Result<PageStart> list_model_versions(const CatalogCall& call, const EntityPath& model,
-                                      const PageStart& from, ModelVersionVisitor visit);
+                                      const PageRequest& page, ModelVersionVisitor visit);
 // False: it is not there, nor perhaps the model. Its aliases go with it.
 Result<bool> delete_model_version(const CatalogCall& call, const EntityPath& model,
                                   const ModelVersionName& name);

@@ -153,18 +153,20 @@ Result<std::string> load_partition(const CatalogCall& call, const EntityPath& ta
 }
 
 Result<PageStart> list_partitions(const CatalogCall& call, const EntityPath& table,
-                                  const PageStart& from, PartitionVisitor visit) {
+                                  const PageRequest& page, PartitionVisitor visit) {
   TRY(call.tenant.admit(call.caller, Access::read));
   TRY_ASSIGN(const EntityWay way, find_way(call.tenant, table));
   TRY(require(way));
-  const Bytes prefix = partition_key(call.tenant.id(), way.ref(), {});
+  if (page.prefix.size() > catalog_name_bytes_max) return PageStart();
+  const size_t head = partition_key(call.tenant.id(), way.ref(), {}).size();
+  const Bytes prefix = partition_key(call.tenant.id(), way.ref(), page.prefix);
   const auto take = [&](ByteView key, ByteView value) -> Status {
     stored::CatalogPartition stored;
     TRY(decode_message(value, stored, partition_what));
-    visit(key.substr(prefix.size()), stored.partition_json());
+    visit(key.substr(head), stored.partition_json());
     return {};
   };
-  return read_record_page(call.tenant, prefix, prefix_end(prefix), from, take);
+  return read_record_page(call.tenant, prefix, prefix_end(prefix), page, take);
 }
 
 Result<bool> drop_partition(const CatalogCall& call, const EntityPath& table,

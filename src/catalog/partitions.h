@@ -28,7 +28,7 @@ Result<std::string> load_partition(const CatalogCall& call, const EntityPath& ta
 // A page, in the order of their names (bytes). What is visited dies when the visitor returns.
 using PartitionVisitor = FunctionRef<void(std::string_view name, std::string_view json)>;
 Result<PageStart> list_partitions(const CatalogCall& call, const EntityPath& table,
-                                  const PageStart& from, PartitionVisitor visit);
+                                  const PageRequest& page, PartitionVisitor visit);
 // False: it is not there. Its statistics stay, as Gravitino's do.
 Result<bool> drop_partition(const CatalogCall& call, const EntityPath& table,
                             const std::string& name);

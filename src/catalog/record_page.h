@@ -2,13 +2,15 @@
 //
 //   PageStart from;
 //   do {
-//     TRY_ASSIGN(from, list_partitions(call, table, from, visit));
+//     TRY_ASSIGN(from, list_partitions(call, table, {from}, visit));
 //   } while (from);
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "base/function_ref.h"
+#include "catalog/catalog_error.h"
 #include "tenant/tenant.h"
 
 namespace trellis {
@@ -21,23 +23,30 @@ using RecordVisitor = FunctionRef<Status(ByteView key, ByteView value)>;
 inline constexpr size_t record_page_entries = 1'000;
 inline constexpr size_t record_page_bytes = 1024 * 1024;  // more if the first one has
 
-// A page of the records in [begin, end). A start that is not in there was of something else, which
-// had the same name: nothing follows.
+struct PageRequest {
+  PageStart from = {};
+  std::string prefix = {};  // of names, where a list is in the order of names
+  size_t entries_max = record_page_entries;
+};
+
+// A page of the records in [begin, end). A start that is not in there is of another list, perhaps
+// of something else that had the same name: illegal_argument.
 inline Result<PageStart> read_record_page(Tenant& tenant, ByteView begin, ByteView end,
-                                          const PageStart& from, RecordVisitor visit,
-                                          size_t entries_max = record_page_entries) {
-  if (from && (*from < begin || *from >= end)) return PageStart();
+                                          const PageRequest& page, RecordVisitor visit) {
+  const PageStart& from = page.from;
+  if (from && (*from < begin || *from >= end))
+    return illegal_argument("the page token is none that this list gave");
   Status bad;
   const ScanRequest request{.begin = from ? ByteView(*from) : begin,
                             .end = end,
-                            .entries_max = entries_max,
+                            .entries_max = page.entries_max,
                             .bytes_max = record_page_bytes};
-  TRY_ASSIGN(ScanPage page, tenant.map().engine.scan(request, [&](ByteView key, ByteView value) {
+  TRY_ASSIGN(ScanPage read, tenant.map().engine.scan(request, [&](ByteView key, ByteView value) {
     bad = visit(key, value);
     return bad ? Visit::go_on : Visit::stop;
   }));
   TRY(bad);
-  return std::move(page.resume);
+  return std::move(read.resume);
 }
 
 }  // namespace trellis

@@ -151,8 +151,8 @@ Result<std::vector<CatalogRef>> related_from(CatalogChange& change, const Uuid& 
 }
 
 Result<PageStart> related_to(Tenant& tenant, const Uuid& metalake, CatalogRelation relation,
-                             const CatalogRef& to, const PageStart& from,
-                             std::vector<CatalogRef>& refs, size_t limit) {
+                             const CatalogRef& to, const PageRequest& page,
+                             std::vector<CatalogRef>& refs) {
   const Bytes prefix =
       without_last(inverse_key(tenant.id(), metalake, {relation, CatalogRef(), to}), CatalogRef());
   const auto take = [&](ByteView key, ByteView) -> Status {
@@ -160,7 +160,7 @@ Result<PageStart> related_to(Tenant& tenant, const Uuid& metalake, CatalogRelati
     refs.push_back(found.from);
     return {};
   };
-  return read_record_page(tenant, prefix, prefix_end(prefix), from, take, limit);
+  return read_record_page(tenant, prefix, prefix_end(prefix), page, take);
 }
 
 Result<std::optional<stored::CatalogRelation>> load_relation(Tenant& tenant, const Uuid& metalake,

@@ -45,8 +45,8 @@ Result<std::vector<CatalogRef>> related_from(CatalogChange& change, const Uuid& 
                                              CatalogRelation relation, const CatalogRef& from);
 // Appends a page of those that have a relation to `to`.
 Result<PageStart> related_to(Tenant& tenant, const Uuid& metalake, CatalogRelation relation,
-                             const CatalogRef& to, const PageStart& from,
-                             std::vector<CatalogRef>& refs, size_t limit = record_page_entries);
+                             const CatalogRef& to, const PageRequest& page,
+                             std::vector<CatalogRef>& refs);
 // The record itself, without locks.
 Result<std::optional<stored::CatalogRelation>> load_relation(Tenant& tenant, const Uuid& metalake,
                                                              const RelationEnds& ends);

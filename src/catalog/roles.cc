@@ -441,7 +441,8 @@ Result<std::vector<RoleName>> roles_of_object(Catalog& catalog, const CatalogCal
   TRY(as_object(require(way, IfDisabled::itself_is_fine)));
   const CatalogRef& metalake = way.refs.front();
   std::vector<CatalogRef> refs;
-  TRY(related_to(tenant, metalake.id, CatalogRelation::grant, way.ref(), {}, refs, related_max));
+  TRY(related_to(tenant, metalake.id, CatalogRelation::grant, way.ref(),
+                 {.entries_max = related_max}, refs));
   std::vector<RoleName> roles;
   TRY(visit_live_members(catalog, tenant, metalake, refs, [&](const Entity& role) {
     roles.push_back({role.ref, role.name()});

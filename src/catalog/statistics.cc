@@ -75,7 +75,7 @@ constexpr auto plan_statistics = [](CatalogPlan& plan) -> Status {
 };
 
 Result<PageStart> visit_statistics(const CatalogCall& call, ByteView begin, ByteView end,
-                                   const PageStart& from, StatisticVisitor visit) {
+                                   const PageRequest& page, StatisticVisitor visit) {
   const auto take = [&](ByteView key, ByteView value) -> Status {
     Bytes scratch;
     TRY_ASSIGN(const auto decoded, decode<CatalogStatisticKey>(key, scratch));
@@ -84,7 +84,7 @@ Result<PageStart> visit_statistics(const CatalogCall& call, ByteView begin, Byte
     visit(decoded.partition, decoded.name, statistic);
     return {};
   };
-  return read_record_page(call.tenant, begin, end, from, take);
+  return read_record_page(call.tenant, begin, end, page, take);
 }
 
 Result<EntityWay> readable_table(const CatalogCall& call, const EntityPath& table) {
@@ -199,10 +199,11 @@ Result<bool> drop_statistics(const CatalogCall& call, const EntityPath& table,
 }
 
 Result<PageStart> list_statistics(const CatalogCall& call, const EntityPath& table,
-                                  const PageStart& from, StatisticVisitor visit) {
+                                  const PageRequest& page, StatisticVisitor visit) {
   TRY_ASSIGN(const EntityWay way, readable_table(call, table));
-  const Bytes prefix = statistic_key(call.tenant.id(), way, {}, {});
-  return visit_statistics(call, prefix, prefix_end(prefix), from, visit);
+  if (page.prefix.size() > catalog_name_bytes_max) return PageStart();
+  const Bytes prefix = statistic_key(call.tenant.id(), way, {}, page.prefix);
+  return visit_statistics(call, prefix, prefix_end(prefix), page, visit);
 }
 
 Result<PageStart> list_partition_statistics(const CatalogCall& call, const EntityPath& table,
@@ -225,7 +226,7 @@ Result<PageStart> list_partition_statistics(const CatalogCall& call, const Entit
     end = interval.with_to ? prefix_end(key(interval.to)) : key(interval.to);
   }
   if (begin >= end) return PageStart();
-  return visit_statistics(call, begin, end, from, visit);
+  return visit_statistics(call, begin, end, {from}, visit);
 }
 
 }  // namespace trellis

@@ -45,7 +45,7 @@ Result<bool> drop_statistics(const CatalogCall& call, const EntityPath& table,
 using StatisticVisitor = FunctionRef<void(std::string_view partition, std::string_view name,
                                           const stored::CatalogStatistic& statistic)>;
 Result<PageStart> list_statistics(const CatalogCall& call, const EntityPath& table,
-                                  const PageStart& from, StatisticVisitor visit);
+                                  const PageRequest& page, StatisticVisitor visit);
 // Of partitions in an interval of names; empty: without that end.
 struct PartitionInterval {
   std::string from = {};

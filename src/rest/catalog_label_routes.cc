@@ -54,6 +54,7 @@ HttpResponse names_answer(const std::vector<Label>& labels) {
 }
 
 Result<HttpResponse> list_labels(CatalogRequest& request) {
+  TRY(check_paging(request, Paging::none));
   TRY_ASSIGN(const bool details, catalog_flag(request, "details"));
   TRY_ASSIGN(const EntityPath object, object_path(request));
   TRY_ASSIGN(const std::vector<Label> labels, visible_labels(request, object, Inherited::too));
@@ -102,24 +103,24 @@ Result<HttpResponse> associate_labels(CatalogRequest& request) {
 Result<HttpResponse> list_labelled(CatalogRequest& request) {
   TRY_ASSIGN(const auto value, query_text(request.http, "value"));
   const auto page = [&catalog = request.catalog(), access = request.access, label = request.path(),
-                     value](const CatalogCall& call, const PageStart& from,
-                            Bytes& out) -> Result<PageStart> {
+                     value](const CatalogCall& call, const PageRequest& asked,
+                            ArrayElements& elements) -> Result<PageStart> {
     std::vector<EntityPath> paths;
     TRY_ASSIGN(PageStart next,
-               visit_labelled(catalog, call, label, value, from,
+               visit_labelled(catalog, call, label, value, asked,
                               [&](const EntityPath& path) { paths.push_back(path); }));
     for (const EntityPath& path : paths) {
       if (access) {
         TRY_ASSIGN(const bool seen, access->may_load(path));
         if (!seen) continue;
       }
-      out += ',';
+      Bytes& out = elements.add();
       append_object_name(out, path);
       out += '}';
     }
     return next;
   };
-  return array_answer(request, "metadataObjects", page);
+  return array_answer(request, "metadataObjects", Paging::by_count, page);
 }
 
 // {"enable":true}

@@ -23,6 +23,13 @@ constexpr size_t page_entities = 16;
 constexpr size_t looks_at_once = 256;
 static_assert(page_names <= catalog_list_entries_max && page_entities <= catalog_load_many_max);
 
+// Of ?limit; without one there is none.
+constexpr size_t catalog_list_limit_max = INT32_MAX;
+Result<std::optional<size_t>> read_list_limit(const CatalogRequest& request) {
+  TRY_ASSIGN(const size_t limit, query_limit(request.http, SIZE_MAX, catalog_list_limit_max));
+  return limit == SIZE_MAX ? std::nullopt : std::optional(limit);
+}
+
 struct ListRequest {
   CatalogList list;
   bool has_limit = false;
@@ -31,26 +38,69 @@ struct ListRequest {
 
 Result<ListRequest> read_list_request(const CatalogRequest& request, bool in_full) {
   ListRequest asked;
-  TRY_ASSIGN(const auto limit, query_number(request.http, "limit"));
+  TRY_ASSIGN(const auto limit, read_list_limit(request));
   TRY_ASSIGN(auto token, query_text(request.http, "pageToken"));
   TRY_ASSIGN(auto prefix, query_text(request.http, "prefix"));
   TRY_ASSIGN(const bool details, catalog_flag(request, "details"));
   asked.in_full = in_full || details;
   asked.has_limit = limit.has_value();
-  if (limit == uint64_t{0}) return bad_query("limit is 0: it must be at least 1");
   asked.list.limit = limit.value_or(SIZE_MAX);
   asked.list.after = std::move(token).value_or("");
   asked.list.prefix = std::move(prefix).value_or("");
   return asked;
 }
 
+// An answer that is written a page at a time.
+class PagedBody : public BodySource {
+ public:
+  // Whether there is more than the first page.
+  bool has_more() const { return !is_done_; }
+  Bytes take() { return std::exchange(next_, {}); }
+
+  Result<Chunk> next() final {
+    Chunk chunk;
+    chunk.bytes = take();
+    if (chunk.bytes.empty()) {
+      TRY(check_still_valid(context_, user_.authorization));
+      TRY_ASSIGN(is_done_, append_page(chunk.bytes));
+    }
+    chunk.then = is_done_ ? Chunk::Then::end : Chunk::Then::more;
+    return chunk;
+  }
+
+ protected:
+  explicit PagedBody(const CatalogRequest& request)
+      : context_(request.context), user_(request.user) {}
+
+  // The first page.
+  Status open(Bytes head) {
+    next_ = std::move(head);
+    TRY_ASSIGN(is_done_, append_page(next_));
+    return {};
+  }
+  // Whether it was the last one, with the end of the answer.
+  virtual Result<bool> append_page(Bytes& out) = 0;
+  CatalogCall call() const { return {*user_.data.tenant, user_.data.caller, user_.user}; }
+
+  const RestContext& context_;
+  const UserCall user_;
+
+ private:
+  Bytes next_;
+  bool is_done_ = false;
+};
+
+void append_next_token(Bytes& out, std::string_view token) {
+  out += ",\"nextPageToken\":";
+  append_json_string(out, token);
+}
+
 // {"code":0,"identifiers":[{"namespace":["lake","hive","sales"],"name":"orders"}, ...]} or
 // {"code":0,"tables":[{...}, ...]}, and "nextPageToken" if there was a limit and there is more.
-class EntityList final : public BodySource {
+class EntityList final : public PagedBody {
  public:
   EntityList(const CatalogRequest& request, ListRequest asked)
-      : context_(request.context),
-        user_(request.user),
+      : PagedBody(request),
         type_(request.route.type),
         parent_(request.parent_path()),
         access_(request.access),
@@ -66,7 +116,6 @@ class EntityList final : public BodySource {
     behind_name_ = "}";
   }
 
-  // The first page. More are to come if has_more().
   Status begin() {
     if (access_.has_value()) {
       TRY_ASSIGN(ChildFilter filter, ChildFilter::of(*access_, parent_, type_));
@@ -77,40 +126,19 @@ class EntityList final : public BodySource {
       TRY_ASSIGN(const bool is_owner, may_as_owner(access_, parent_));
       hides_secrets_ = !is_owner;
     }
-    next_ = "{\"code\":0,\"";
-    next_ += asked_.in_full ? catalog_plural(type_) : is_member() ? "names" : "identifiers";
-    next_ += "\":[";
-    TRY(append_page(next_));
-    return {};
-  }
-  bool has_more() const { return !is_done_; }
-  Bytes take() { return std::exchange(next_, {}); }
-
-  Result<Chunk> next() override {
-    Chunk chunk;
-    chunk.bytes = take();
-    if (chunk.bytes.empty()) {
-      TRY(check_still_valid(context_, user_.authorization));
-      TRY(append_page(chunk.bytes));
-    }
-    chunk.then = is_done_ ? Chunk::Then::end : Chunk::Then::more;
-    return chunk;
+    return open(fmt::format("{{\"code\":0,\"{}\":[", asked_.in_full ? catalog_plural(type_)
+                                                     : is_member()  ? "names"
+                                                                    : "identifiers"));
   }
 
  private:
-  CatalogCall call() const { return {*user_.data.tenant, user_.data.caller, user_.user}; }
-
-  Status append_page(Bytes& out) {
+  Result<bool> append_page(Bytes& out) override {
     TRY_ASSIGN(const bool more, is_filtered() ? append_visible(out) : append_all(out));
-    is_done_ = !more || asked_.list.limit == 0;
-    if (!is_done_) return {};
+    if (more && asked_.list.limit > 0) return false;
     out += ']';
-    if (more && asked_.has_limit) {
-      out += ",\"nextPageToken\":";
-      append_json_string(out, last_);
-    }
+    if (more && asked_.has_limit) append_next_token(out, last_);
     out += '}';
-    return {};
+    return true;
   }
 
   // Tags, users and the like, of which there are only names.
@@ -219,8 +247,6 @@ class EntityList final : public BodySource {
     return {};
   }
 
-  const RestContext& context_;
-  const UserCall user_;
   const CatalogType type_;
   const EntityPath parent_;
   const std::optional<CatalogAccess> access_;
@@ -228,53 +254,63 @@ class EntityList final : public BodySource {
   ListRequest asked_;                  // what is not looked at or written yet
   Bytes before_name_;
   Bytes behind_name_;
-  Bytes next_;
   std::string last_;  // that was written
   bool has_any_ = false;
-  bool is_done_ = false;
   bool hides_secrets_ = false;
 };
 
-// {"code":0,"partitions":[...]}
-class PagedArray final : public BodySource {
+// {"code":0,"partitions":[...]} and likewise "nextPageToken": where the next page begins, in hex.
+class PagedArray final : public PagedBody {
  public:
-  PagedArray(const CatalogRequest& request, std::string_view name, ArrayPage page)
-      : context_(request.context), user_(request.user), page_(std::move(page)) {
-    next_ = fmt::format("{{\"code\":0,\"{}\":[", name);
-  }
+  PagedArray(const CatalogRequest& request, ArrayPage page)
+      : PagedBody(request), page_(std::move(page)) {}
 
-  // The first page. More are to come if has_more().
-  Status begin() { return append_page(next_); }
-  bool has_more() const { return from_.has_value(); }
-  Bytes take() { return std::exchange(next_, {}); }
-
-  Result<Chunk> next() override {
-    Chunk chunk;
-    chunk.bytes = take();
-    if (chunk.bytes.empty()) {
-      TRY(check_still_valid(context_, user_.authorization));
-      TRY(append_page(chunk.bytes));
+  Status begin(const CatalogRequest& request, std::string_view name) {
+    TRY_ASSIGN(limit_, read_list_limit(request));
+    TRY_ASSIGN(const auto token, query_text(request.http, "pageToken"));
+    TRY_ASSIGN(auto prefix, query_text(request.http, "prefix"));
+    asked_.prefix = std::move(prefix).value_or("");
+    if (token) {
+      auto from = from_hex(*token);
+      if (!from || from->size() > key_bytes_max)
+        return bad_query("the page token is none that this list gave");
+      asked_.from = std::move(*from);
     }
-    chunk.then = has_more() ? Chunk::Then::more : Chunk::Then::end;
-    return chunk;
+    return open(fmt::format("{{\"code\":0,\"{}\":[", name));
   }
 
  private:
-  Status append_page(Bytes& out) {
-    const CatalogCall call{*user_.data.tenant, user_.data.caller, user_.user};
-    Bytes elements;
-    TRY_ASSIGN(from_, page_(call, from_, elements));
-    const bool is_first = !elements.empty() && !std::exchange(has_any_, true);
-    out += ByteView(elements).substr(is_first ? 1 : 0);
-    if (!from_) out += "]}";
-    return {};
+  Result<bool> append_page(Bytes& out) override {
+    asked_.entries_max = std::min(limit_.value_or(SIZE_MAX), record_page_entries);
+    ArrayElements elements;
+    TRY_ASSIGN(asked_.from, page_(call(), asked_, elements));
+    const bool is_first = !elements.json.empty() && !std::exchange(has_any_, true);
+    out += ByteView(elements.json).substr(is_first ? 1 : 0);
+    if (limit_) *limit_ -= elements.count;
+    const bool is_full = limit_ == size_t{0};
+    if (asked_.from && !is_full) return false;
+    out += ']';
+    TRY_ASSIGN(const bool more, has_another());
+    if (more) append_next_token(out, to_hex(*asked_.from));
+    out += '}';
+    return true;
   }
 
-  const RestContext& context_;
-  const UserCall user_;
+  // That the caller sees.
+  Result<bool> has_another() const {
+    PageRequest rest = asked_;
+    rest.entries_max = 1;
+    ArrayElements elements;
+    while (rest.from && elements.count == 0) {
+      TRY_ASSIGN(rest.from, page_(call(), rest, elements));
+      rest.entries_max = looks_at_once;
+    }
+    return elements.count > 0;
+  }
+
   const ArrayPage page_;
-  PageStart from_;
-  Bytes next_;
+  PageRequest asked_;            // what is not read yet
+  std::optional<size_t> limit_;  // how many more
   bool has_any_ = false;
 };
 
@@ -290,17 +326,18 @@ HttpResponse streamed(std::unique_ptr<List> list) {
 
 Result<HttpResponse> list_dropped(const CatalogRequest& request) {
   const auto page = [&catalog = request.catalog(), parent = request.parent_path(),
-                     type = request.route.type](const CatalogCall& call, const PageStart& from,
-                                                Bytes& out) {
-    return catalog.list_dropped(call, parent, type, from, [&](const DroppedEntity& entity) {
-      out += ",{\"name\":";
+                     type = request.route.type](const CatalogCall& call, const PageRequest& asked,
+                                                ArrayElements& elements) {
+    return catalog.list_dropped(call, parent, type, asked, [&](const DroppedEntity& entity) {
+      Bytes& out = elements.add();
+      out += "{\"name\":";
       append_json_string(out, entity.name);
       out += ",\"dropper\":";
       append_json_string(out, entity.by);
       out += fmt::format(",\"dropTime\":\"{}\"}}", instant_text(entity.dropped_ms));
     });
   };
-  return array_answer(request, "dropped", page);
+  return array_answer(request, "dropped", Paging::by_name, page);
 }
 
 // What the caller does not see is missing.
@@ -317,7 +354,16 @@ Status leave_out_hidden(const CatalogRequest& request,
   return {};
 }
 
+// Gravitino has schemas in schemas, of some providers.
+Status refuse_parent_schema(const CatalogRequest& request) {
+  if (request.route.type != CatalogType::schema) return {};
+  TRY_ASSIGN(const auto parent, query_text(request.http, "parentSchema"));
+  if (!parent || is_blank(*parent)) return {};
+  return bad_query(fmt::format("parentSchema is {}: no schema has others in it", quote(*parent)));
+}
+
 Result<HttpResponse> answer_list(CatalogRequest& request, bool in_full) {
+  TRY(refuse_parent_schema(request));
   TRY_ASSIGN(const bool of_dropped, catalog_flag(request, "dropped"));
   if (of_dropped) return list_dropped(request);
   TRY_ASSIGN(ListRequest asked, read_list_request(request, in_full));
@@ -328,10 +374,20 @@ Result<HttpResponse> answer_list(CatalogRequest& request, bool in_full) {
 
 }  // namespace
 
+Status check_paging(const CatalogRequest& request, Paging paging) {
+  for (const std::string_view name : {"limit", "pageToken", "prefix"}) {
+    if (paging == Paging::by_name || (paging == Paging::by_count && name != "prefix")) continue;
+    TRY_ASSIGN(const auto given, query_text(request.http, name));
+    if (given) return bad_query(fmt::format("this list takes no {}", name));
+  }
+  return {};
+}
+
 Result<HttpResponse> array_answer(const CatalogRequest& request, std::string_view name,
-                                  ArrayPage page) {
-  auto array = std::make_unique<PagedArray>(request, name, std::move(page));
-  TRY(array->begin());
+                                  Paging paging, ArrayPage page) {
+  TRY(check_paging(request, paging));
+  auto array = std::make_unique<PagedArray>(request, std::move(page));
+  TRY(array->begin(request, name));
   return streamed(std::move(array));
 }
 

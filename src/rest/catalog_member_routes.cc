@@ -19,16 +19,17 @@ namespace {
 Result<HttpResponse> list_table_partitions(CatalogRequest& request) {
   TRY_ASSIGN(const bool details, catalog_flag(request, "details"));
   const auto page = [details, table = request.path()](const CatalogCall& call,
-                                                      const PageStart& from, Bytes& out) {
-    return list_partitions(call, table, from, [&](std::string_view name, std::string_view json) {
-      out += ',';
+                                                      const PageRequest& asked,
+                                                      ArrayElements& elements) {
+    return list_partitions(call, table, asked, [&](std::string_view name, std::string_view json) {
+      Bytes& out = elements.add();
       if (details)
         out += json;
       else
         append_json_string(out, name);
     });
   };
-  return array_answer(request, details ? "partitions" : "names", page);
+  return array_answer(request, details ? "partitions" : "names", Paging::by_name, page);
 }
 
 Result<HttpResponse> add_table_partition(CatalogRequest& request) {
@@ -54,16 +55,17 @@ Result<HttpResponse> drop_table_partition(CatalogRequest& request) {
 Result<HttpResponse> list_versions(CatalogRequest& request) {
   TRY_ASSIGN(const bool details, catalog_flag(request, "details"));
   const auto page = [details, model = request.path()](const CatalogCall& call,
-                                                      const PageStart& from, Bytes& out) {
-    return list_model_versions(call, model, from, [&](const stored::CatalogModelVersion& version) {
-      out += ',';
+                                                      const PageRequest& asked,
+                                                      ArrayElements& elements) {
+    return list_model_versions(call, model, asked, [&](const stored::CatalogModelVersion& version) {
+      Bytes& out = elements.add();
       if (details)
         append_model_version(out, version);
       else
         out += std::to_string(version.version());
     });
   };
-  return array_answer(request, details ? "infos" : "versions", page);
+  return array_answer(request, details ? "infos" : "versions", Paging::by_count, page);
 }
 
 Result<HttpResponse> link_version(CatalogRequest& request) {
@@ -132,15 +134,15 @@ Result<EntityPath> table_with_statistics(const CatalogRequest& request) {
 
 Result<HttpResponse> get_statistics(CatalogRequest& request) {
   TRY_ASSIGN(const EntityPath table, table_with_statistics(request));
-  const auto page = [table](const CatalogCall& call, const PageStart& from, Bytes& out) {
+  const auto page = [table](const CatalogCall& call, const PageRequest& asked,
+                            ArrayElements& elements) {
     const auto append = [&](std::string_view, std::string_view name,
                             const stored::CatalogStatistic& statistic) {
-      out += ',';
-      append_statistic(out, name, statistic);
+      append_statistic(elements.add(), name, statistic);
     };
-    return list_statistics(call, table, from, append);
+    return list_statistics(call, table, asked, append);
   };
-  return array_answer(request, "statistics", page);
+  return array_answer(request, "statistics", Paging::by_name, page);
 }
 
 Result<HttpResponse> put_statistics(CatalogRequest& request) {
@@ -181,8 +183,9 @@ Result<HttpResponse> get_partition_statistics(CatalogRequest& request) {
   TRY_ASSIGN(const PartitionInterval interval, query_interval(request));
   // `last`: the partition whose statistics are being written.
   const auto page = [table, interval, last = std::optional<std::string>()](
-                        const CatalogCall& call, const PageStart& from,
-                        Bytes& out) mutable -> Result<PageStart> {
+                        const CatalogCall& call, const PageRequest& asked,
+                        ArrayElements& elements) mutable -> Result<PageStart> {
+    Bytes& out = elements.json;
     const auto append = [&](std::string_view partition, std::string_view name,
                             const stored::CatalogStatistic& statistic) {
       if (last == partition) {
@@ -195,11 +198,12 @@ Result<HttpResponse> get_partition_statistics(CatalogRequest& request) {
       }
       append_statistic(out, name, statistic);
     };
-    TRY_ASSIGN(PageStart next, list_partition_statistics(call, table, interval, from, append));
+    TRY_ASSIGN(PageStart next,
+               list_partition_statistics(call, table, interval, asked.from, append));
     if (!next && last) out += "]}";
     return next;
   };
-  return array_answer(request, "partitionStatistics", page);
+  return array_answer(request, "partitionStatistics", Paging::none, page);
 }
 
 Result<HttpResponse> put_partition_statistics(CatalogRequest& request) {

@@ -118,6 +118,7 @@ Result<HttpResponse> delete_role(CatalogRequest& request) {
 }
 
 Result<HttpResponse> list_roles_of_object(CatalogRequest& request) {
+  TRY(check_paging(request, Paging::none));
   TRY_ASSIGN(const EntityPath object, object_path(request));
   TRY_ASSIGN(const std::vector<RoleName> roles,
              roles_of_object(request.catalog(), request.call(), object));

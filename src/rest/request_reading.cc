@@ -73,10 +73,12 @@ Result<bool> query_flag(const HttpRequest& request, std::string_view name) {
 }
 
 Result<size_t> query_limit(const HttpRequest& request, size_t by_default, size_t max) {
-  TRY_ASSIGN(const std::optional<uint64_t> limit, query_number(request, "limit"));
-  if (!limit.has_value()) return by_default;
-  if (*limit == 0 || *limit > max) {
-    return bad_query(fmt::format("limit is {}: it must be from 1 to {}", *limit, max));
+  TRY_ASSIGN(const std::optional<std::string> text, query_text(request, "limit"));
+  if (!text.has_value()) return by_default;
+  const std::optional<uint64_t> limit = parse_decimal(*text);
+  if (!limit.has_value() || *limit == 0 || *limit > max) {
+    return bad_query(
+        fmt::format("limit is {}: it must be a whole number from 1 to {}", quote(*text), max));
   }
   return static_cast<size_t>(*limit);
 }

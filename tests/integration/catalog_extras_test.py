@@ -45,7 +45,9 @@ class Lists(CatalogTest):
         self.assertEqual(self.listed(self.target + "?pageToken=zzz"), [])
         for bad in ("limit=0", "limit=-1", "limit=x", "limit=1&limit=2"):
             self.fails(self.api.get(f"{self.target}?{bad}"), 400, 1001,
-                       "IllegalArgumentException")
+                       "IllegalArgumentException", "limit")
+        self.fails(self.api.get(self.target + "?limit=-1"), 400, 1001, "IllegalArgumentException",
+                   'limit is "-1": it must be a whole number from 1 to 2147483647')
 
     def test_all_of_each(self):
         names = self.make_many(250)
@@ -79,6 +81,112 @@ class Lists(CatalogTest):
         self.assertEqual([one["name"] for one in body["identifiers"]], names)
         self.assertEqual(set(body), {"code", "identifiers"})
         self.assertEqual(len(self.listed(self.target + "?limit=10400")), 10_400)
+
+
+class ListsOfWhatBelongsToSomething(CatalogTest):
+    """Their page tokens are hex; with them they are cut as those of names are."""
+
+    def pages(self, target, member, limit, more=""):
+        found, token = [], ""
+        for _ in range(100):
+            page = self.ok(self.api.get(f"{target}?limit={limit}&pageToken={token}{more}"))
+            self.assertLessEqual(len(page[member]), limit)
+            found += page[member]
+            token = page.get("nextPageToken", "")
+            if not token:
+                return found
+            self.assertEqual(len(page[member]), limit)
+        return self.fail("pages without end")
+
+    def check(self, target, member, count, prefixes=()):
+        """`prefixes`: how many begin so. Without them the list has no names."""
+        everything = self.ok(self.api.get(target))[member]
+        self.assertEqual(len(everything), count)
+        for limit in (1, 3, count - 1, count, count + 1, 2_147_483_647):
+            self.assertEqual(self.pages(target, member, limit), everything, limit)
+        for prefix, number in prefixes:
+            some = self.ok(self.api.get(f"{target}?prefix={prefix}"))[member]
+            self.assertEqual(len(some), number, prefix)
+            self.assertEqual(self.pages(target, member, 2, f"&prefix={prefix}"), some)
+        if not prefixes:
+            self.fails(self.api.get(target + "?prefix=a"), 400, 1001, "IllegalArgumentException",
+                       "takes no prefix")
+        for bad in ("zz", "00", "78"):
+            self.fails(self.api.get(f"{target}?pageToken={bad}"), 400, 1001,
+                       "IllegalArgumentException", "page token")
+        for bad in ("0", "-1", "x", "2147483648"):
+            self.fails(self.api.get(f"{target}?limit={bad}"), 400, 1001,
+                       "IllegalArgumentException", "limit is ",
+                       "it must be a whole number from 1 to 2147483647")
+
+    def check_takes_none(self, target):
+        for name in ("limit", "pageToken", "prefix"):
+            self.fails(self.api.get(f"{target}{'&' if '?' in target else '?'}{name}=1"), 400, 1001,
+                       "IllegalArgumentException", f"this list takes no {name}")
+
+    def test_partitions_and_statistics(self):
+        schema = self.make_schema()
+        self.make_table(schema, partitioning=[{"strategy": "identity", "fieldName": ["city"]}])
+        table = path(*schema) + "/tables/tab"
+        for i in range(11):
+            literal = {"type": "literal", "dataType": "string", "value": str(i)}
+            self.ok(self.api.post(table + "/partitions", {"partitions": [
+                {"type": "identity", "name": f"p{i:02}", "fieldNames": [["city"]],
+                 "values": [literal]}]}))
+        prefixes = [("p", 11), ("p0", 10), ("p1", 1), ("none", 0), ("p" * 3_000, 0)]
+        self.check(table + "/partitions", "names", 11, prefixes)
+        statistics = path(self.lake) + "/objects/table/cat.sch.tab/statistics"
+        self.ok(self.api.put(statistics, {"updates": {f"custom-{i:02}": i for i in range(11)}}))
+        self.check(statistics, "statistics", 11, [("custom-0", 10), ("c", 11), ("d", 0)])
+        self.check_takes_none(statistics + "/partitions?from=a")
+        # A token of one list is none of another.
+        token = self.ok(self.api.get(table + "/partitions?limit=1"))["nextPageToken"]
+        self.fails(self.api.get(f"{statistics}?pageToken={token}"), 400, 1001,
+                   "IllegalArgumentException", "page token")
+
+    def test_versions_of_models(self):
+        schema = self.make_schema(kind="model", provider="")
+        self.make(schema, "models", "m")
+        target = path(*schema) + "/models/m/versions"
+        for i in range(5):
+            self.ok(self.api.post(target, {"uri": f"s3://{i}", "aliases": []}))
+        self.check(target, "versions", 5)
+        infos = self.pages(target, "infos", 2, "&details=true")
+        self.assertEqual([info["version"] for info in infos], [0, 1, 2, 3, 4])
+
+    def test_what_has_a_tag(self):
+        schema = self.make_schema()
+        self.ok(self.api.post(path(self.lake) + "/tags", {"name": "red"}))
+        objects = path(self.lake) + "/objects/"
+        for i in range(7):
+            self.make_table(schema, f"t{i}")
+            self.ok(self.api.post(f"{objects}table/cat.sch.t{i}/tags", {"tagsToAdd": ["red"]}))
+        self.check(path(self.lake) + "/tags/red/objects", "metadataObjects", 7)
+        # A thing has few tags, and those of what is above come with them.
+        self.check_takes_none(objects + "table/cat.sch.t0/tags")
+        self.check_takes_none(objects + "table/cat.sch.t0/policies?details=true")
+        self.check_takes_none(path(self.lake) + "/tags/table/cat.sch.t0")
+
+    def test_what_was_dropped(self):
+        schema = self.make_schema()
+        target = path(*schema) + "/tables"
+        for name in ("a", "b", "b", "b", "ba", "c"):
+            self.make_table(schema, name)
+            self.ok(self.api.delete(f"{target}/{name}"))
+        everything = self.ok(self.api.get(target + "?dropped=true"))["dropped"]
+        self.assertEqual([one["name"] for one in everything], ["a", "b", "b", "b", "ba", "c"])
+        for limit in (1, 2, 5, 6, 7):
+            self.assertEqual(self.pages(target, "dropped", limit, "&dropped=true"), everything)
+            self.assertEqual(self.pages(target, "dropped", limit, "&dropped=true&prefix=b"),
+                             everything[1:5])
+
+    def test_schemas_in_schemas(self):
+        catalog = self.make_catalog()
+        target = path(*catalog) + "/schemas"
+        self.fails(self.api.get(target + "?parentSchema=a"), 400, 1001, "IllegalArgumentException",
+                   "parentSchema")
+        for blank in ("", "%20"):
+            self.assertEqual(self.listed(f"{target}?parentSchema={blank}"), [])
 
 
 class Conditions(CatalogTest):
@@ -164,6 +272,19 @@ class Undelete(CatalogTest):
         self.make_table(schema)
         self.fails(self.api.post(target + "/tab/undelete"), 409, 1004,
                    "TableAlreadyExistsException")
+
+    def test_with_a_body(self):
+        schema = self.make_schema()
+        self.make_table(schema)
+        target = path(*schema) + "/tables/tab"
+        for body in (None, {}):
+            self.ok(self.api.delete(target))
+            self.ok(self.api.post(target + "/undelete", body))
+        self.ok(self.api.delete(target))
+        for body in ({"name": "x"}, [], "text"):
+            self.fails(self.api.post(target + "/undelete", body), 400, 1001,
+                       "IllegalArgumentException")
+        self.assertEqual(self.listed(path(*schema) + "/tables"), [])
 
     def test_of_all_levels(self):
         schema = self.make_schema()
