@@ -18,10 +18,19 @@ bool needs_authorization(const CatalogRoute& route) {
          (is_about_users && route.under != CatalogRoute::Under::api);
 }
 
-Error forbidden_to(const CatalogRequest& request) {
-  const std::string_view operation = request.route.operation;
+Error forbidden_to(const CatalogRequest& request, std::string_view what) {
+  std::string_view operation = request.route.operation;
+  if (operation.empty())  // of credentials, and of a connection that is tested
+    operation = request.route.method == HttpMethod::get ? "LOAD" : "CREATE";
   return forbidden(fmt::format("User '{}' is not authorized to perform operation '{}' on '{}'",
-                               request.user.user, operation, request.subject));
+                               request.user.user, operation, what));
+}
+
+// What a list or something new stands in is what they are refused on.
+Error forbidden_to(const CatalogRequest& request) {
+  if (is_about_object(request.route)) return forbidden_to(request, request.names[2]);
+  if (request.names.empty()) return forbidden_to(request, "metalakes");
+  return forbidden_to(request, request.subject.empty() ? request.parent : request.subject);
 }
 
 PrivilegeSet privileges_to_create(CatalogType type) {
@@ -70,12 +79,6 @@ EntityPath path_of_child(const CatalogRequest& request) {
   EntityPath path{request.route.type, request.parent_path().names};
   path.names.emplace_back();
   return path;
-}
-
-// Whether its path has {type}/{fullName} behind the metalake.
-bool is_about_object(const CatalogRoute& route) {
-  return route.under == CatalogRoute::Under::object || route.noun == "owner" ||
-         route.path.starts_with("/tags/{type}");
 }
 
 Result<bool> may_use_object(const CatalogRequest& request) {
@@ -208,7 +211,9 @@ Result<std::optional<HttpResponse>> check_catalog_access(CatalogRequest& request
 Status require_access(const CatalogRequest& request, const EntityPath& path, PrivilegeSet any_of) {
   if (!request.access) return {};
   TRY_ASSIGN(const bool may, request.access->may(path, any_of));
-  return may ? Status() : Status(forbidden_to(request));
+  if (may) return {};
+  const bool is_new = path.name().empty();
+  return forbidden_to(request, is_new ? path.names[path.names.size() - 2] : path.name());
 }
 
 Result<bool> may_as_owner(const std::optional<CatalogAccess>& access, const EntityPath& path) {

@@ -82,9 +82,11 @@ void name_subject(CatalogRequest& request) {
   const CatalogRoute& route = request.route;
   const size_t depth = noun_of(route) == "partition" ? 5 : catalog_depth(route.type);
   const auto& names = request.names;
-  if (route.under == CatalogRoute::Under::object && names.size() > 2) {
-    request.subject = names[2];
-    request.parent = names[0];
+  if (is_about_object(route)) {
+    const bool stands_in_metalake = route.noun == "owner" || route.type == CatalogType::role;
+    request.parent = names[stands_in_metalake ? 0 : 2];
+    if (route.noun == "owner") request.subject = names[2];
+    if (names.size() > 3) request.subject = names[3];  // a tag or policy of it
     return;
   }
   if (names.size() >= depth) request.subject = names[depth - 1];
@@ -187,6 +189,11 @@ std::string_view keep_text(std::string text) {
   static std::set<std::string> kept;
   const std::lock_guard lock(mutex);
   return *kept.insert(std::move(text)).first;
+}
+
+bool is_about_object(const CatalogRoute& route) {
+  return route.under == CatalogRoute::Under::object || route.noun == "owner" ||
+         route.path.starts_with("/tags/{type}");
 }
 
 EntityPath CatalogRequest::path() const {

@@ -65,6 +65,9 @@ struct CatalogRoute {
   bool is_one_step = false;
 };
 
+// Whether its path has {type}/{fullName} behind the metalake.
+bool is_about_object(const CatalogRoute& route);
+
 // A table with its columns, and what escapes make of it.
 constexpr size_t catalog_body_bytes_max = 32 * 1024 * 1024;
 

@@ -300,6 +300,51 @@ class Authorized(CatalogTest):
         self.forbidden(self.bob.delete(self.lake_path + "?force=true"))
         self.fails(self.bob.get(path("nolake")), 404, 1003, "NoSuchMetalakeException")
 
+    def test_messages_name_what_they_are_about(self):
+        table = f"{self.lake_path}/objects/table/cat.sch.tab"
+        for target, words in (
+                (f"{table}/tags/nope", "tag(s) [nope] operation [GET] under object [cat.sch.tab]"),
+                (f"{table}/policies/nope", "[nope] operation [GET] under object [cat.sch.tab]"),
+                (f"{self.lake_path}/tags/table/cat.sch.tab/nope", "under object [cat.sch.tab]"),
+                (f"{self.lake_path}/objects/table/cat.sch.none/tags",
+                 "tag(s) operation [LIST] under object [cat.sch.none]"),
+                (f"{self.lake_path}/owners/table/cat.sch.none",
+                 f"owner [cat.sch.none] operation [GET] under metalake [{self.lake}]")):
+            answer = self.api.get(target)
+            self.assertEqual(answer.status, 404, answer)
+            self.assertIn(words, answer.json["message"])
+
+        def refused(answer, operation, what):
+            self.fails(answer, 403, 1008, "ForbiddenException",
+                       f"User 'bob' is not authorized to perform operation '{operation}' on '{what}'")
+        schema = path(*self.schema)
+        new = {"name": "new", "type": "relational"}
+        refused(self.bob.get(self.lake_path + "/catalogs"), "LIST", self.lake)
+        refused(self.bob.post(self.lake_path + "/catalogs", new), "CREATE", self.lake)
+        refused(self.bob.post(self.lake_path + "/catalogs/testConnection", new), "CREATE", self.lake)
+        refused(self.bob.get(schema + "/tables"), "LIST", "sch")
+        refused(self.bob.get(schema + "/tables/tab"), "LOAD", "tab")
+        refused(self.bob.get(schema + "/tables/tab/partitions"), "LIST", "tab")
+        refused(self.bob.post(schema + "/tables:batchGet", {"names": ["tab"]}), "LOAD", "sch")
+        refused(self.bob.get(table + "/tags/nope"), "GET", "cat.sch.tab")
+        refused(self.bob.get(table + "/credentials"), "LOAD", "cat.sch.tab")
+        refused(self.bob.get(f"{self.lake_path}/owners/table/cat.sch.tab"), "GET", "cat.sch.tab")
+
+    def test_who_brings_things_back(self):
+        """The owner of what they stood in: that of the thing itself is none any more."""
+        self.add_bob({"fullName": "cat.sch", "type": "schema", "privileges": [
+            privilege("create_table"), privilege("use_schema")]})
+        self.ok(self.grant("catalog", "cat", privilege("use_catalog")))
+        tables = path(*self.schema) + "/tables"
+        self.ok(self.bob.post(tables, {"name": "his", "columns": COLUMNS}))
+        self.ok(self.bob.delete(tables + "/his"))
+        self.forbidden(self.bob.get(tables + "?dropped=true"))
+        self.forbidden(self.bob.post(tables + "/his/undelete"))
+        owner = {"name": "bob", "type": "user"}
+        self.ok(self.api.put(self.lake_path + "/owners/schema/cat.sch", owner))
+        self.assertEqual(len(self.ok(self.bob.get(tables + "?dropped=true"))["dropped"]), 1)
+        self.ok(self.bob.post(tables + "/his/undelete"))
+
     def test_privileges(self):
         self.add_bob()
         self.ok(self.bob.get(self.lake_path))
