@@ -81,11 +81,12 @@ struct DroppedEntity {
 
 // What fits all that is not empty. The case of ASCII letters does not matter; '*' is any text.
 struct CatalogSearch {
-  std::string name = {};    // begins so; with `column`: the table's
-  std::string column = {};  // columns whose names begin so; with `tag`: or tables that have such
-  std::string tag = {};     // what has the tag itself
-  std::optional<CatalogType> type = {};
-  std::string page_token = {};  // of the page before
+  std::string name = {};  // begins so; with `column`: the table's
+  // Columns whose names begin so; with the type table: tables that have such; with `tag`: either.
+  std::string column = {};
+  std::string tag = {};                  // what has the tag itself
+  std::optional<CatalogType> type = {};  // alone: all of it
+  std::string page_token = {};           // of the page before
   size_t limit = 100;
   // What else is left out, as if it were not there; may be empty.
   std::function<Result<bool>(const EntityPath& path)> sees = {};

@@ -61,14 +61,15 @@ class Finder {
         tenant_(tenant),
         search_(search),
         name_(searched(search.name)),
-        column_(searched(search.column)) {
+        column_(searched(search.column)),
+        pattern_(search.column.empty() ? name_ : column_),
+        makes_tables_(search.tag.empty() && !search.column.empty() &&
+                      search.type == CatalogType::table) {
     const Uuid& metalake = start.refs.front().id;
-    if (!search.tag.empty())
-      prefix_ = tagged_prefix(tenant.id(), metalake, start.ref());
-    else if (!search.column.empty())
-      prefix_ = search_prefix(tenant.id(), metalake, CatalogSearchKind::column, column_);
-    else
-      prefix_ = search_prefix(tenant.id(), metalake, CatalogSearchKind::name, name_);
+    const bool of_columns = !search.column.empty() || search.type == CatalogType::column;
+    const auto kind = of_columns ? CatalogSearchKind::column : CatalogSearchKind::name;
+    prefix_ = search.tag.empty() ? search_prefix(tenant.id(), metalake, kind, pattern_)
+                                 : tagged_prefix(tenant.id(), metalake, start.ref());
   }
 
   Result<CatalogFoundPage> find() {
@@ -83,8 +84,11 @@ class Finder {
     for (size_t looked = 0; looked < looks_max; looked += look_at_once) {
       std::vector<Hit> hits;
       TRY_ASSIGN(ScanPage scanned, look(from, hits));
-      for (const Hit& hit : hits) {
+      for (Hit& hit : hits) {
         TRY_ASSIGN(std::optional<EntityPath> path, catalog_.path_of(tenant_, hit.ref));
+        if (path && makes_tables_) {
+          TRY_ASSIGN(path, table_of(hit.ref, *path));
+        }
         if (!path) continue;
         TRY_ASSIGN(bool fits, fits_all(*path));
         if (fits && search_.sees) {
@@ -115,8 +119,7 @@ class Finder {
       }
       Bytes scratch;
       const auto found = decode<CatalogSearchKey>(key, scratch);
-      const Bytes& pattern = search_.column.empty() ? name_ : column_;
-      if (found && matches_pattern(found->name, pattern)) hits.push_back({Bytes(key), found->ref});
+      if (found && matches_pattern(found->name, pattern_)) hits.push_back({Bytes(key), found->ref});
       return Visit::go_on;
     };
     return tenant_.map().engine.scan(
@@ -129,26 +132,40 @@ class Finder {
     const bool of_column = is_column && !search_.column.empty();
     const std::string& name = of_column ? path.names[path.names.size() - 2] : path.name();
     if (!search_.name.empty() && !matches_pattern(searched(name), name_)) return false;
-    if (search_.type && path.type != *search_.type &&
-        !(of_column && *search_.type == CatalogType::table))
-      return false;
-    if (search_.column.empty()) return true;
+    if (search_.type && path.type != *search_.type) return false;
+    if (search_.column.empty() || makes_tables_) return true;
     if (is_column) return matches_pattern(searched(path.name()), column_);
-    return has_column(path);
+    if (path.type != CatalogType::table) return false;
+    TRY_ASSIGN(const std::optional<CatalogRef> column, first_column(path));
+    return column.has_value();
   }
 
-  Result<bool> has_column(const EntityPath& path) {
-    if (path.type != CatalogType::table) return false;
+  // The first column of a table that fits.
+  Result<std::optional<CatalogRef>> first_column(const EntityPath& path) {
+    const std::optional<CatalogRef> none;
     TRY_ASSIGN(const EntityWay way, find_way(tenant_, path));
-    if (!way.complete()) return false;
+    if (!way.complete()) return none;
     Value value;
     TRY(tenant_.map().engine.get(entity_key(tenant_.id(), way.above(), way.ref()), value));
-    if (!value.found()) return false;
+    if (!value.found()) return none;
     TRY_ASSIGN(const Entity table, decode_entity(way.above(), way.ref(), value.bytes()));
-    const auto& columns = table.stored.table().columns();
-    return std::any_of(columns.begin(), columns.end(), [&](const stored::CatalogColumn& column) {
-      return matches_pattern(searched(column.name()), column_);
-    });
+    for (const stored::CatalogColumn& column : table.stored.table().columns())
+      if (matches_pattern(searched(column.name()), column_))
+        return std::optional(CatalogRef::column(way.ref().number(), EntityId{column.id()}));
+    return none;
+  }
+
+  // Of a column, which `ref` becomes. Only the first one that fits is asked for its table: then
+  // each is found once, on whatever page.
+  Result<std::optional<EntityPath>> table_of(CatalogRef& ref, const EntityPath& column) {
+    EntityPath table{CatalogType::table, column.names};
+    table.names.pop_back();
+    TRY_ASSIGN(const std::optional<CatalogRef> first, first_column(table));
+    if (first != ref) return std::optional<EntityPath>();
+    TRY_ASSIGN(const EntityWay way, find_way(tenant_, table));
+    if (!way.complete()) return std::optional<EntityPath>();
+    ref = way.ref();
+    return std::optional(std::move(table));
   }
 
   Catalog& catalog_;
@@ -156,6 +173,8 @@ class Finder {
   const CatalogSearch& search_;
   const Bytes name_;
   const Bytes column_;
+  const Bytes& pattern_;     // of what is looked through
+  const bool makes_tables_;  // of the columns that are found
   Bytes prefix_;
 };
 
@@ -165,8 +184,8 @@ Result<CatalogFoundPage> Catalog::search(const CatalogCall& call, const std::str
                                          const CatalogSearch& search) {
   if (search.limit == 0 || search.limit > found_max)
     return illegal_argument(fmt::format("a limit is 1 to {}", found_max));
-  if (search.name.empty() && search.column.empty() && search.tag.empty())
-    return illegal_argument("a search needs a name, a column or a tag");
+  if (search.name.empty() && search.column.empty() && search.tag.empty() && !search.type)
+    return illegal_argument("a search needs a name, a column, a tag or a type");
   TRY(call.tenant.admit(call.caller, Access::read));
   EntityPath start{CatalogType::metalake, {metalake}};
   if (!search.tag.empty()) start = {CatalogType::tag, {metalake, search.tag}};

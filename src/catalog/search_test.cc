@@ -55,7 +55,7 @@ TEST_P(CatalogSearchTest, FollowsEveryChange) {
   EXPECT_EQ(find({.name = "u"}), Names{"table lake.cat.sch.u"});
   EXPECT_EQ(find({.column = "price"}), Names{});
   EXPECT_EQ(find({.column = "co"}), Names{"column lake.cat.sch.u.cost"});
-  EXPECT_EQ(find({.name = "u", .column = "i", .type = CatalogType::table}),
+  EXPECT_EQ(find({.name = "u", .column = "i", .type = CatalogType::column}),
             Names{"column lake.cat.sch.u.id"});
   EXPECT_EQ(find({.name = "x", .column = "i"}), Names{});
   ASSERT_OK(catalog_->alter(call(), schema_, [](Entity& entity) -> Status {
@@ -68,6 +68,33 @@ TEST_P(CatalogSearchTest, FollowsEveryChange) {
       *catalog_->drop(call(), path(CatalogType::schema, {"lake", "cat", "s2"}), {.force = true}));
   EXPECT_EQ(find({.name = "u"}), Names{});
   EXPECT_EQ(find({.column = "id"}), Names{});
+}
+
+// Each once, however many of its columns fit, on whatever page they are.
+TEST_P(CatalogSearchTest, FindsTablesByColumn) {
+  create_schema();
+  for (const char* name : {"a", "b", "c"})
+    create(table(name), draft_with_columns({"x", "mail_work", "Mail", "id"}));
+  create(table("d"), draft_with_columns({"id"}));
+  const Names all{"table lake.cat.sch.a", "table lake.cat.sch.b", "table lake.cat.sch.c"};
+  for (const size_t limit : {1, 2, 100})
+    EXPECT_EQ(find({.column = "mail", .type = CatalogType::table, .limit = limit}), all);
+  EXPECT_EQ(find({.name = "b", .column = "mail", .type = CatalogType::table}),
+            Names{"table lake.cat.sch.b"});
+  EXPECT_EQ(find({.column = "mail", .type = CatalogType::schema}), Names{});
+  EXPECT_EQ(find({.column = "mail"}).size(), 6u);
+}
+
+TEST_P(CatalogSearchTest, FindsByTypeAlone) {
+  create_schema();
+  create(table("b"), draft_with_columns({"id", "mail"}));
+  create(table("a"), draft_with_columns({"id"}));
+  create(path(CatalogType::topic, {"lake", "cat", "sch", "t"}));
+  EXPECT_EQ(find({.type = CatalogType::table}),
+            (Names{"table lake.cat.sch.a", "table lake.cat.sch.b"}));
+  EXPECT_EQ(find({.type = CatalogType::topic}), Names{"topic lake.cat.sch.t"});
+  EXPECT_EQ(find({.type = CatalogType::column}).size(), 3u);
+  EXPECT_EQ(find({.name = "m", .type = CatalogType::column}), Names{"column lake.cat.sch.b.mail"});
 }
 
 TEST_P(CatalogSearchTest, FindsByTag) {

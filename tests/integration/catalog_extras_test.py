@@ -364,6 +364,12 @@ class Feed(CatalogTest):
                          ["cat.sch.Orders_2025", "cat.sch.orders", "cat.sch.reorders"])
         self.assertEqual(find("column=zip"), [("cat.sch.plain.zip_code", "column")])
         self.assertEqual(find("name=nothing"), [])
+        self.assertEqual(find("column=zip&type=table"), [("cat.sch.plain", "table")])
+        self.assertEqual(len(find("column=*i&type=table")), 5)
+        self.assertEqual(find("type=fileset"), [("cat.sch.orders", "fileset")])
+        self.assertEqual(len(find("type=table")), 5)
+        self.fails(self.api.get(path(self.lake) + "/search"), 400, 1001,
+                   "IllegalArgumentException", "a name, a column, a tag or a type")
         first = self.ok(self.api.get(f"{path(self.lake)}/search?name=orders&limit=1"))
         self.assertEqual(len(first["metadataObjects"]), 1)
         token = urllib.parse.quote(first["nextPageToken"], safe="")
