@@ -246,6 +246,13 @@ std::string simple_field(const json::object& field) {
 
 }  // namespace
 
+std::string known_types() {
+  std::string known = fmt::format("{}", fmt::join(simple_types, ", "));
+  for (const TypeWithNumbers& type : types_with_numbers)
+    known += fmt::format(", {}({})", type.name, type.numbers == 2 ? "n,n" : "n");
+  return known;
+}
+
 Result<json::value> normal_type(const json::value& type) {
   if (type.is_null()) return illegal_argument("Cannot parse type from invalid JSON: null");
   if (type.is_string()) return normal_text_type(string_of(type));

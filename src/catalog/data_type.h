@@ -24,6 +24,9 @@ namespace trellis {
 // illegal_argument: numbers beyond their limits, parts of structs, lists, ... that are missing.
 Result<json::value> normal_type(const json::value& type);
 
+// Those of the first four lines, for people: "boolean, byte, ..., decimal(n,n), ...".
+std::string known_types();
+
 // In one line, for what is compared by types: "list<integer, NOT NULL>". REQUIRES: a normal form.
 std::string simple_type(const json::value& type);
 

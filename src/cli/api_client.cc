@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "cli/bytes_json.h"
 #include "cli/human.h"
+#include "json/json_text.h"
 
 namespace trellis {
 namespace {
@@ -144,7 +145,10 @@ Result<HttpAnswer> ApiClient::call(const ApiCall& call) {
                      .body = call.body,
                      .send = call.send,
                      .receive = call.receive};
-  if (!options_.token.empty())
+  if (!options_.user.empty())
+    http_call.headers.push_back(
+        {"Authorization", "Basic " + base64_encode(options_.user + ":" + options_.token)});
+  else if (!options_.token.empty())
     http_call.headers.push_back({"Authorization", "Bearer " + options_.token});
   if (!call.content_type.empty())
     http_call.headers.push_back({"Content-Type", std::string(call.content_type)});

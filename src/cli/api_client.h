@@ -20,9 +20,10 @@
 namespace trellis {
 
 struct ApiOptions {
-  std::string server;   // a base URL
-  std::string token;    // "": none
-  std::string ca_file;  // of an https server; "": the certificates that the machine trusts
+  std::string server;     // a base URL
+  std::string token;      // "": none
+  std::string user = {};  // of the catalog; "": whom the token names
+  std::string ca_file;    // of an https server; "": the certificates that the machine trusts
   uint32_t timeout_ms = 30'000;
 };
 

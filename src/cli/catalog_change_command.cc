@@ -6,6 +6,7 @@
 
 #include "cli/arguments.h"
 #include "cli/catalog_command.h"
+#include "cli/column_text.h"
 #include "cli/human.h"
 
 namespace trellis {
@@ -29,23 +30,6 @@ Result<json::value> read_definition(ClientSession& session, const std::string& p
   json::value value = json::parse(text, failed);
   if (failed) return wrong_use(fmt::format("{} is no JSON: {}", quote(path), failed.message()));
   return value;
-}
-
-struct ColumnText {
-  std::string name;
-  std::string type;
-  std::string comment;
-};
-
-// "city:string:where", "price:decimal(10,2)".
-Result<ColumnText> parse_column(const std::string& text) {
-  const size_t colon = text.find(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
-    return Error{Code::invalid, fmt::format("{} is not NAME:TYPE", quote(text))};
-  const size_t second = text.find(':', colon + 1);
-  ColumnText column{text.substr(0, colon), text.substr(colon + 1, second - colon - 1), ""};
-  if (second != std::string::npos) column.comment = text.substr(second + 1);
-  return column;
 }
 
 // --- create ---
@@ -119,7 +103,7 @@ Status create_entity(ClientSession& session, const CatalogCreateArguments& argum
 
 void add_catalog_create(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<CatalogCreateArguments>();
-  CLI::App* create = commands.add_raw(
+  CLI::App* create = commands.add_catalog(
       catalog, "create", "Make a metalake, a catalog, a schema, a table or something else",
       [arguments](ClientSession& session) { return create_entity(session, *arguments); });
   add_argument(*create, "PATH", arguments->path, "What to make; all above it must be there")
@@ -136,7 +120,8 @@ void add_catalog_create(CLI::App& catalog, ClientCommands& commands) {
            "managed (the default) or external");
   add_text(*create, "--location", arguments->location, "URI", "Of a fileset: where its files are");
   add_repeated(*create, "--column", arguments->columns, "NAME:TYPE[:COMMENT]",
-               "Of a table: a column, in this order")
+               "Of a table: a column, in this order; a type may be struct<NAME:TYPE,...>, "
+               "list<TYPE> or map<TYPE,TYPE>, others need --definition")
       ->check(checked_by(parse_column));
   add_text(*create, "--definition", arguments->definition, "FILE",
            "JSON as POST has it, - for standard input; the name is PATH's, and other flags are "
@@ -222,6 +207,10 @@ Status alter_entity(ClientSession& session, const CatalogAlterArguments& argumen
   }
   TRY_ASSIGN(const CatalogFound found, ask_entity(session, arguments.path, arguments.type));
   CatalogPath path = found.path;
+  if (path.kind == &schema_kind && arguments.comment_option->count() > 0)
+    return wrong_use(
+        "a schema keeps the comment that it was made with, as in Gravitino: of a schema there are "
+        "--rename, --set and --unset");
   const std::string target = catalog_target(session, entity_rest(path));
   if (!arguments.new_name.empty()) path.names.back() = arguments.new_name;
   if (!arguments.new_schema.empty()) {
@@ -241,7 +230,7 @@ Status alter_entity(ClientSession& session, const CatalogAlterArguments& argumen
 
 void add_catalog_alter(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<CatalogAlterArguments>();
-  CLI::App* alter = commands.add_raw(
+  CLI::App* alter = commands.add_catalog(
       catalog, "alter", "Rename, move or change something: all that is asked for, or nothing",
       [arguments](ClientSession& session) { return alter_entity(session, *arguments); });
   add_argument(*alter, "PATH", arguments->path, "What to alter")->required();
@@ -252,7 +241,7 @@ void add_catalog_alter(CLI::App& catalog, ClientCommands& commands) {
            "Of a table: the schema of the same catalog that it moves to")
       ->check(check_not_empty);
   arguments->comment_option =
-      add_text(*alter, "--comment", arguments->comment, "TEXT", "Its comment");
+      add_text(*alter, "--comment", arguments->comment, "TEXT", "Its comment; not of a schema");
   add_repeated(*alter, "--set", arguments->set, "KEY=VALUE", "Put that into its properties")
       ->check(checked_by(parse_assignment));
   add_repeated(*alter, "--unset", arguments->unset, "KEY", "Take that from its properties");

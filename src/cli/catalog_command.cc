@@ -7,6 +7,7 @@
 #include <span>
 
 #include "cli/arguments.h"
+#include "cli/human.h"
 #include "net/url.h"
 
 namespace trellis {
@@ -42,6 +43,17 @@ std::vector<std::string> split_names(std::string_view text, size_t count) {
   }
   names.emplace_back(text);
   return names;
+}
+
+void add_catalog_whoami(CLI::App& catalog, ClientCommands& commands) {
+  CLI::App* whoami = commands.add_catalog(
+      catalog, "whoami", "Say as which user the server takes you", [](ClientSession& session) {
+        const auto answer = session.api.ask({.target = catalog_target(session, "/authn/me")});
+        if (!answer) return Status(answer.error());
+        if (session.json) return print_line(session, answer->text);
+        return print_line(session, terminal_text(text_at(answer->object, "principal")));
+      });
+  whoami->footer("Example: trellis catalog whoami --user ann");
 }
 
 }  // namespace
@@ -132,6 +144,7 @@ void add_catalog_commands(CLI::App& app, ClientCommands& commands) {
   add_catalog_find_commands(*catalog, commands);
   add_catalog_export_command(*catalog, commands);
   add_catalog_import_command(*catalog, commands);
+  add_catalog_whoami(*catalog, commands);
   catalog->footer(
       std::string(catalog_path_help) +
       "Examples:\n"

@@ -37,13 +37,13 @@ Status drop_one(ClientSession& session, const CatalogDropArguments& arguments,
 
 void add_catalog_drop(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<CatalogDropArguments>();
-  CLI::App* drop =
-      commands.add_raw(catalog, "drop", "Drop something; what is not there is as good as dropped",
-                       [arguments](ClientSession& session) -> Status {
-                         for (const std::string& path : arguments->paths.get())
-                           TRY(drop_one(session, *arguments, path));
-                         return {};
-                       });
+  CLI::App* drop = commands.add_catalog(catalog, "drop",
+                                        "Drop something; what is not there is as good as dropped",
+                                        [arguments](ClientSession& session) -> Status {
+                                          for (const std::string& path : arguments->paths.get())
+                                            TRY(drop_one(session, *arguments, path));
+                                          return {};
+                                        });
   arguments->paths.add(*drop, "PATH", "What to drop");
   add_catalog_type(*drop, arguments->type, "What it is (default whatever has that path)");
   drop->add_flag("--force", arguments->force,
@@ -75,7 +75,7 @@ Status undelete_entities(ClientSession& session, const UndeleteArguments& argume
 
 void add_catalog_undelete(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<UndeleteArguments>();
-  CLI::App* undelete = commands.add_raw(
+  CLI::App* undelete = commands.add_catalog(
       catalog, "undelete", "Bring back what was dropped last under a path, with all that was in it",
       [arguments](ClientSession& session) { return undelete_entities(session, *arguments); });
   arguments->paths.add(*undelete, "PATH", "What to bring back; `trellis catalog ls --dropped`");

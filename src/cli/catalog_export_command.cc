@@ -80,7 +80,7 @@ Status export_catalog(ClientSession& session, const CatalogExportArguments& argu
 
 void add_catalog_export_command(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<CatalogExportArguments>();
-  CLI::App* command = commands.add_raw(
+  CLI::App* command = commands.add_catalog(
       catalog, "export", "Write a catalog as JSON lines",
       [arguments](ClientSession& session) { return export_catalog(session, *arguments); });
   add_argument(*command, "PATH", arguments->path,

@@ -20,6 +20,12 @@ constexpr uint64_t page_found = 1'000;
 constexpr uint64_t changes_in_a_page = 1'000;
 constexpr uint64_t follow_pause_us = 500'000;
 
+// As other commands take it: the server leaves out the metalake, but of that itself.
+std::string path_of(const std::string& metalake, const std::string& type,
+                    const std::string& full_name) {
+  return type == metalake_kind.name ? full_name : metalake + "." + full_name;
+}
+
 // --- search ---
 
 struct CatalogSearchArguments {
@@ -57,8 +63,8 @@ Status search_catalog(ClientSession& session, const CatalogSearchArguments& argu
       if (!value.is_object() || left == 0) continue;
       left--;
       const std::string type = text_at(value.get_object(), "type");
-      std::string path = text_at(value.get_object(), "fullName");
-      if (type != metalake_kind.name) path = arguments.metalake + "." + path;
+      const std::string path =
+          path_of(arguments.metalake, type, text_at(value.get_object(), "fullName"));
       if (session.json)
         TRY(print_json(session, {{"path", path}, {"type", type}}));
       else
@@ -74,17 +80,18 @@ Status search_catalog(ClientSession& session, const CatalogSearchArguments& argu
 
 void add_catalog_search(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<CatalogSearchArguments>();
-  CLI::App* search = commands.add_raw(
-      catalog, "search", "Find what has a name, a column or a tag, anywhere in a metalake",
+  CLI::App* search = commands.add_catalog(
+      catalog, "search", "Find what has a name, a column, a tag or a type, anywhere in a metalake",
       [arguments](ClientSession& session) { return search_catalog(session, *arguments); });
   add_argument(*search, "METALAKE", arguments->metalake, "Where to look")
       ->required()
       ->check(check_not_empty);
   add_argument(*search, "NAME", arguments->name,
                "What its name begins with; * is any text, and case does not matter");
-  add_text(*search, "--column", arguments->column, "NAME", "Columns whose names begin so");
+  add_text(*search, "--column", arguments->column, "NAME",
+           "Columns whose names begin so; with --type table the tables that have one");
   add_text(*search, "--tag", arguments->tag, "NAME", "What has this tag itself");
-  add_catalog_type(*search, arguments->type, "Only of this type");
+  add_catalog_type(*search, arguments->type, "Only of this type; alone, all of it");
   add_text(*search, "--limit", arguments->limit, "N", "At most so many (default all)")
       ->check(checked_by([](const std::string& text) { return parse_whole_number(text, 1); }));
   search->footer(
@@ -104,17 +111,22 @@ struct CatalogLogArguments {
   bool follows = false;
 };
 
-Status print_change(ClientSession& session, const json::object& change) {
-  if (session.json) return print_json(session, change);
-  std::string what = terminal_text(text_at(change, "fullName"));
+Status print_change(ClientSession& session, const std::string& metalake, json::object change) {
+  const std::string type = text_at(change, "type");
+  const std::string path = path_of(metalake, type, text_at(change, "fullName"));
+  if (session.json) {
+    change["path"] = path;
+    return print_json(session, change);
+  }
+  std::string what = terminal_text(path);
   if (change.contains("fullNameBefore"))
-    what = terminal_text(text_at(change, "fullNameBefore")) + " -> " + what;
+    what =
+        terminal_text(path_of(metalake, type, text_at(change, "fullNameBefore"))) + " -> " + what;
   return print_line(
       session,
       fmt::format("{}  {}  {}  {} {} {}", number_at(change, "number").value_or(0),
                   terminal_text(text_at(change, "time")), terminal_text(text_at(change, "user")),
-                  terminal_text(text_at(change, "action")), terminal_text(text_at(change, "type")),
-                  what));
+                  terminal_text(text_at(change, "action")), terminal_text(type), what));
 }
 
 Status print_log(ClientSession& session, const CatalogLogArguments& arguments) {
@@ -137,7 +149,7 @@ Status print_log(ClientSession& session, const CatalogLogArguments& arguments) {
     for (const json::value& value : changes) {
       if (!value.is_object() || left == 0) continue;
       left--;
-      TRY(print_change(session, value.get_object()));
+      TRY(print_change(session, arguments.metalake, value.get_object()));
     }
     TRY(session.out.flush());
     since = std::to_string(number_at(answer.object, "last").value_or(0));
@@ -150,7 +162,7 @@ Status print_log(ClientSession& session, const CatalogLogArguments& arguments) {
 
 void add_catalog_log(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<CatalogLogArguments>();
-  CLI::App* log = commands.add_raw(
+  CLI::App* log = commands.add_catalog(
       catalog, "log", "Show what was changed in a metalake, by whom, oldest first",
       [arguments](ClientSession& session) { return print_log(session, *arguments); });
   add_argument(*log, "METALAKE", arguments->metalake, "Where")->required()->check(check_not_empty);

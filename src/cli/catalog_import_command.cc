@@ -392,7 +392,7 @@ Status import_catalog(ClientSession& session, const CatalogImportArguments& argu
 
 void add_catalog_import_command(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<CatalogImportArguments>();
-  CLI::App* command = commands.add_raw(
+  CLI::App* command = commands.add_catalog(
       catalog, "import", "Make what an export has, or what is in a running Gravitino",
       [arguments](ClientSession& session) { return import_catalog(session, *arguments); });
   CLI::Option* file =

@@ -168,7 +168,7 @@ Status list_catalog(ClientSession& session, const CatalogLsArguments& arguments)
 
 void add_catalog_ls(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<CatalogLsArguments>();
-  CLI::App* ls = commands.add_raw(
+  CLI::App* ls = commands.add_catalog(
       catalog, "ls", "List metalakes, or what stands in one, in a catalog or in a schema",
       [arguments](ClientSession& session) { return list_catalog(session, *arguments); });
   add_argument(*ls, "PATH", arguments->path, "In there (default the metalakes)");
@@ -255,7 +255,7 @@ Status show_entities(ClientSession& session, const CatalogShowArguments& argumen
 
 void add_catalog_show(CLI::App& catalog, ClientCommands& commands) {
   auto arguments = std::make_shared<CatalogShowArguments>();
-  CLI::App* show = commands.add_raw(
+  CLI::App* show = commands.add_catalog(
       catalog, "show", "Show what is known of metalakes, catalogs, schemas, tables and others",
       [arguments](ClientSession& session) { return show_entities(session, *arguments); });
   arguments->paths.add(*show, "PATH", "What to show");

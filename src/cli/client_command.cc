@@ -28,6 +28,8 @@ struct ClientOptions {
   std::string server;
   std::string keyspace;
   std::string token;
+  bool has_user = false;  // whether it can be given
+  std::string user;
   std::string ca_file;
   std::string timeout = "30s";
   bool json = false;
@@ -60,18 +62,28 @@ Result<std::string> find_token(const ClientOptions& options, StandardInput& in) 
   return token;
 }
 
+// It becomes a part of a header, in which a colon ends it.
+Result<std::string> find_user(const ClientOptions& options) {
+  if (!options.has_user) return std::string();
+  std::string user = flag_or_variable(options.user, "TRELLIS_USER");
+  if (user.find(':') == std::string::npos) return user;
+  return wrong_use(fmt::format("{} is no user: a name has no colon", quote(user)));
+}
+
 Status run_session(const ClientOptions& options, const ClientCommands::Run& run) {
   StandardInput in(STDIN_FILENO, "standard input");
   StandardOutput out(STDOUT_FILENO, "standard output");
   SystemClock clock;
   TRY_ASSIGN(const uint64_t timeout_ms, parse_duration_ms(options.timeout));
   TRY_ASSIGN(std::string token, find_token(options, in));
+  TRY_ASSIGN(std::string user, find_user(options));
   std::string server = flag_or_variable(options.server, "TRELLIS_SERVER");
   if (server.empty()) server = default_server;
   if (const auto url = parse_base_url(server); !url) return wrong_use(url.error().message);
   constexpr uint64_t timeout_ms_max = std::numeric_limits<int32_t>::max();
   ApiClient api({.server = std::move(server),
                  .token = std::move(token),
+                 .user = std::move(user),
                  .ca_file = flag_or_variable(options.ca_file, "TRELLIS_CA"),
                  .timeout_ms = static_cast<uint32_t>(std::min(timeout_ms, timeout_ms_max))});
   ClientSession session{.api = api,
@@ -101,7 +113,8 @@ Result<uint64_t> parse_timeout(const std::string& text) {
   return ms;
 }
 
-void add_connection(CLI::App& command, ClientOptions& options, bool takes_keyspace) {
+void add_connection(CLI::App& command, ClientOptions& options, bool takes_keyspace,
+                    bool takes_user) {
   const std::string group = "Server";
   add_text(command, "--server", options.server, "URL",
            fmt::format("Where it listens (default {}; or TRELLIS_SERVER)", default_server))
@@ -114,6 +127,12 @@ void add_connection(CLI::App& command, ClientOptions& options, bool takes_keyspa
            "Who asks. Other users of the machine can see arguments: prefer TRELLIS_TOKEN, or - "
            "and the token on standard input")
       ->group(group);
+  options.has_user = takes_user;
+  if (takes_user)
+    add_text(command, "--user", options.user, "NAME",
+             "As which user of the catalog (default whom the token's label names, else anonymous; "
+             "or TRELLIS_USER)")
+        ->group(group);
   add_text(command, "--ca", options.ca_file, "FILE",
            "Certificate in PEM form that an https server is checked with (or TRELLIS_CA)")
       ->group(group);
@@ -137,19 +156,24 @@ Status print_json(ClientSession& session, const boost::json::object& object) {
 
 CLI::App* ClientCommands::add(CLI::App& group, const std::string& name, const std::string& help,
                               Run run) {
-  return add(group, name, help, std::move(run), false);
+  return add(group, name, help, std::move(run), Takes::nothing);
 }
 
 CLI::App* ClientCommands::add_raw(CLI::App& group, const std::string& name, const std::string& help,
                                   Run run) {
-  return add(group, name, help, std::move(run), true);
+  return add(group, name, help, std::move(run), Takes::keyspace);
+}
+
+CLI::App* ClientCommands::add_catalog(CLI::App& group, const std::string& name,
+                                      const std::string& help, Run run) {
+  return add(group, name, help, std::move(run), Takes::keyspace_and_user);
 }
 
 CLI::App* ClientCommands::add(CLI::App& group, const std::string& name, const std::string& help,
-                              Run run, bool takes_keyspace) {
+                              Run run, Takes takes) {
   CLI::App* command = group.add_subcommand(name, help);
   const auto options = std::make_shared<ClientOptions>();
-  add_connection(*command, *options, takes_keyspace);
+  add_connection(*command, *options, takes != Takes::nothing, takes == Takes::keyspace_and_user);
   command->callback([options, run = std::move(run), &exit_code = exit_code_] {
     // A server or a reader that leaves is an error that can be told of.
     std::signal(SIGPIPE, SIG_IGN);

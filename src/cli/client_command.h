@@ -45,10 +45,13 @@ class ClientCommands {
   CLI::App* add(CLI::App& group, const std::string& name, const std::string& help, Run run);
   // Likewise, for commands on the data of a keyspace: with --keyspace.
   CLI::App* add_raw(CLI::App& group, const std::string& name, const std::string& help, Run run);
+  // Likewise, on the catalog: with --user too.
+  CLI::App* add_catalog(CLI::App& group, const std::string& name, const std::string& help, Run run);
 
  private:
+  enum class Takes : uint8_t { nothing, keyspace, keyspace_and_user };
   CLI::App* add(CLI::App& group, const std::string& name, const std::string& help, Run run,
-                bool takes_keyspace);
+                Takes takes);
 
   int& exit_code_;
 };

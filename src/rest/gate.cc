@@ -163,8 +163,9 @@ Result<std::string> user_of(const RestContext& context, const Call& call, std::s
   // Whoever may do everything in the keyspace may also speak for others.
   if (!context.options.catalog_authorization || call.caller.role >= Role::admin)
     return std::string(named);
-  return denied(fmt::format("this token is that of the user {}, and of no other: its label says so",
-                            quote(own)),
+  return denied(fmt::format("this token is that of the user {}, and of no other: {}", quote(own),
+                            call.label.empty() ? "its label would name another, and it has none"
+                                               : "its label says so"),
                 "not_your_token");
 }
 

@@ -440,6 +440,13 @@ class Authorized(CatalogTest):
         self.assertEqual([one["fullName"] for one in found], ["cat.sch.m_seen", "cat.sch.x_seen"])
         self.fails(self.bob.get(self.lake_path + "/search?name=a&pageToken=" + b"x".hex()), 400,
                    1001, "IllegalArgumentException")
+        self.ok(self.api.post(self.lake_path + "/tags", {"name": "red"}))
+        self.ok(self.grant("tag", "red", privilege("view_tag")))
+        for name in ("a_hidden", "b_hidden", "m_seen", "n_hidden", "x_seen", "y_hidden"):
+            self.ok(self.api.post(f"{self.lake_path}/objects/table/cat.sch.{name}/tags",
+                                  {"tagsToAdd": ["red"]}))
+        found = self.pages(self.bob, self.lake_path + "/tags/red/objects", "metadataObjects")
+        self.assertEqual([one["fullName"] for one in found], ["cat.sch.m_seen", "cat.sch.x_seen"])
         # Who sees all goes through all.
         self.assertEqual(len(self.ok(self.api.get(tables + "?limit=4"))["identifiers"]), 4)
 

@@ -153,6 +153,35 @@ class Change(CatalogCommandTest):
         self.refused("already exists", "create", "lake")
         self.refused("none", "create", "none.hive")
 
+    def test_columns_in_short(self):
+        self.make_schema()
+        table = "lake.hive.sales.t"
+        self.catalog("create", table, "--column", "s:struct<a:int,m:map<string,long>>:home: where",
+                     "--column", "l:list<decimal(4,1)>", "--column", "n:int")
+        columns = {column.pop("name"): column for column in self.entity(table)["columns"]}
+        self.assertEqual(columns["s"]["comment"], "home: where")
+        self.assertEqual([(field["name"], field["type"]) for field in
+                          columns["s"]["type"]["fields"]],
+                         [("a", "integer"),
+                          ("m", {"type": "map", "keyType": "string", "valueType": "long",
+                                 "valueContainsNull": True})])
+        self.assertEqual(columns["l"]["type"]["elementType"], "decimal(4,1)")
+        self.assertEqual(columns["n"]["type"], "integer")
+        self.catalog("alter", table, "--add-column", "x:list<string>")
+        for said in ("create", "lake.hive.sales.u", "--column"), ("alter", table, "--add-column"):
+            self.wrong('there is no type "strng": there are boolean, byte, ', *said, "a:strng")
+            self.wrong("there is no type", *said, "a:list<strng>")
+            self.wrong("is not NAME:TYPE", *said, "a")
+        # The API takes any.
+        self.catalog("create", "lake.hive.sales.u", "--definition", "-",
+                     stdin=b'{"columns":[{"name":"a","type":"strng"}]}')
+
+    def test_comments_of_schemas(self):
+        self.make_schema()
+        self.wrong("a schema keeps the comment that it was made with", "alter", "lake.hive.sales",
+                   "--comment", "x", "--set", "a=b")
+        self.assertNotIn("a", self.entity("lake.hive.sales").get("properties", {}))
+
     def test_alter(self):
         self.make_all()
         table = "lake.hive.sales.prices"
@@ -221,18 +250,30 @@ class Find(CatalogCommandTest):
         self.assertEqual(len(self.catalog("search", "lake", "*", "--limit", "2",
                                           "--json").lines), 2)
         self.refused("none", "search", "none", "x")
+        rows = self.catalog("search", "lake", "--type", "table").rows
+        self.assertEqual(rows, [["table", "lake.hive.sales.orders"],
+                                ["table", "lake.hive.sales.prices"]])
+        self.assertEqual(self.catalog("search", "lake", "--column", "id", "--type", "table").rows,
+                         rows)
+        self.assertEqual(self.catalog("search", "lake", "--column", "pr", "--type", "table").rows,
+                         rows[1:])
+        self.wrong("it needs a NAME, --column, --tag or --type", "search", "lake")
 
     def test_log(self):
         self.make_schema()
         self.catalog("alter", "lake.hive.sales", "--rename", "shop")
         lines = self.catalog("log", "lake").out.splitlines()
         self.assertEqual(len(lines), 4)
-        self.assertRegex(lines[3], r"^4  \S+Z  anonymous  \w+ schema hive.sales -> hive.shop$")
+        self.assertRegex(lines[3], r"^4  \S+Z  anonymous  \w+ schema lake.hive.sales -> lake.hive.shop$")
+        self.assertRegex(lines[0], r" create metalake lake$")
+        self.catalog("show", lines[2].split()[-1].replace("sales", "shop"))
         self.assertEqual([line["number"] for line in self.catalog(
             "log", "lake", "--since", "2", "--limit", "1", "--json").lines], [3])
+        self.assertEqual(self.catalog("log", "lake", "--since", "3", "--json").json["path"],
+                         "lake.hive.shop")
         follower = self.start("catalog", "log", "lake", "--since", "4", "--follow")
         self.catalog("create", "lake.hive.late")
-        self.assertRegex(follower.stdout.readline(), r"^5  .* create schema hive.late\n$")
+        self.assertRegex(follower.stdout.readline(), r"^5  .* create schema lake.hive.late\n$")
 
 
 class TransferOfAccess(CatalogCommandTest):
@@ -270,6 +311,30 @@ class TransferOfAccess(CatalogCommandTest):
             self.assertEqual(found, lines)
             self.use_new_keyspace()
             self.catalog("import", stdin=exported.bytes)
+
+    def test_who_asks(self):
+        self.make_schema()
+        self.assertEqual(self.catalog("whoami").out, "anonymous\n")
+        self.assertEqual(self.catalog("whoami", "--user", "ann").out, "ann\n")
+        self.assertEqual(self.catalog("whoami", "--json", TRELLIS_USER="bob").json["principal"],
+                         "bob")
+        self.wrong("has no colon", "whoami", "--user", "a:b")
+        self.refused("User 'ann' is not authorized to perform operation 'LIST' on 'lake'", "ls",
+                     "lake", "--user", "ann")
+        self.catalog("import", stdin=json.dumps(
+            {"type": "user", "names": ["lake", "ann"], "entity": {"name": "ann"}}).encode())
+        self.assertEqual(self.names("lake", "--user", "ann"), [])
+        self.assertEqual(self.names("lake"), ["hive"])
+        # With a token: below admin it is that of one user.
+        tokens = {label: self.does("keyspace", "token", "create", self.space, "--role", "write",
+                                   *(["--label", label] if label else []), "--json").json["token"]
+                  for label in ("ann", "")}
+        self.assertEqual(self.catalog("whoami", "--token", tokens["ann"], "--user", "ann").out,
+                         "ann\n")
+        self.refused('"ann"', "whoami", "--token", tokens["ann"], "--user", "bob")
+        self.refused("its label would name another, and it has none", "whoami", "--token",
+                     tokens[""], "--user", "ann")
+        self.assertRegex(self.catalog("whoami", "--token", tokens[""]).out, "^token [0-9a-f]+ of ")
 
     def test_metalakes_of_others(self):
         self.make_schema()
