@@ -34,7 +34,8 @@ struct PageRequest {
 inline Result<PageStart> read_record_page(Tenant& tenant, ByteView begin, ByteView end,
                                           const PageRequest& page, RecordVisitor visit) {
   const PageStart& from = page.from;
-  if (from && (*from < begin || *from >= end))
+  if (from && *from == end) return PageStart();
+  if (from && (*from < begin || *from > end))
     return illegal_argument("the page token is none that this list gave");
   Status bad;
   const ScanRequest request{.begin = from ? ByteView(*from) : begin,

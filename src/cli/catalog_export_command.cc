@@ -11,6 +11,7 @@
 #include "cli/catalog_command.h"
 #include "cli/catalog_walk.h"
 #include "cli/human.h"
+#include "json/json_text.h"
 
 namespace trellis {
 namespace {
@@ -33,7 +34,9 @@ Result<uint64_t> export_records(ClientSession& session, const CatalogExportArgum
         {"type", record.type}, {"names", std::move(names)}, {"entity", record.entity}};
     records++;
     if (line.is_due()) line.show(fmt::format("exporting: {} entities", records));
-    TRY(out.write(json::serialize(object)));
+    Bytes text;
+    append_json(text, object, JsonReals::as_java);
+    TRY(out.write(text));
     return out.write("\n");
   };
   const auto skipped = [&](std::string_view path, std::string_view why) {

@@ -11,6 +11,7 @@
 #include "cli/human.h"
 #include "cli/remote_files.h"
 #include "cli/table.h"
+#include "json/json_text.h"
 #include "net/url.h"
 
 namespace trellis {
@@ -199,7 +200,9 @@ using EntityLines = std::vector<std::pair<std::string, std::string>>;
 // A text as it is, all else as JSON.
 std::string shown_value(const json::value& value) {
   if (value.is_string()) return terminal_text(value.get_string());
-  return terminal_text(json::serialize(value));
+  Bytes text;
+  append_json(text, value, JsonReals::as_java);
+  return terminal_text(text);
 }
 
 std::string columns_table(const json::array& columns) {

@@ -14,6 +14,7 @@
 
 #include "base/duration.h"
 #include "cli/human.h"
+#include "json/json_text.h"
 #include "net/url.h"
 
 namespace trellis {
@@ -151,7 +152,9 @@ Status print_line(ClientSession& session, std::string_view line) {
 }
 
 Status print_json(ClientSession& session, const boost::json::object& object) {
-  return print_line(session, boost::json::serialize(object));
+  Bytes line;
+  append_json(line, object, JsonReals::as_java);
+  return print_line(session, line);
 }
 
 CLI::App* ClientCommands::add(CLI::App& group, const std::string& name, const std::string& help,

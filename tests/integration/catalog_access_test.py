@@ -315,13 +315,14 @@ class Authorized(CatalogTest):
             self.assertIn(words, answer.json["message"])
 
         def refused(answer, operation, what):
-            self.fails(answer, 403, 1008, "ForbiddenException",
-                       f"User 'bob' is not authorized to perform operation '{operation}' on '{what}'")
+            self.fails(answer, 403, 1008, "ForbiddenException", "User 'bob' is not authorized to "
+                       f"perform operation '{operation}' on '{what}'")
         schema = path(*self.schema)
         new = {"name": "new", "type": "relational"}
         refused(self.bob.get(self.lake_path + "/catalogs"), "LIST", self.lake)
         refused(self.bob.post(self.lake_path + "/catalogs", new), "CREATE", self.lake)
-        refused(self.bob.post(self.lake_path + "/catalogs/testConnection", new), "CREATE", self.lake)
+        refused(self.bob.post(self.lake_path + "/catalogs/testConnection", new), "CREATE",
+                self.lake)
         refused(self.bob.get(schema + "/tables"), "LIST", "sch")
         refused(self.bob.get(schema + "/tables/tab"), "LOAD", "tab")
         refused(self.bob.get(schema + "/tables/tab/partitions"), "LIST", "tab")

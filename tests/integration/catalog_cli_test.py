@@ -264,7 +264,8 @@ class Find(CatalogCommandTest):
         self.catalog("alter", "lake.hive.sales", "--rename", "shop")
         lines = self.catalog("log", "lake").out.splitlines()
         self.assertEqual(len(lines), 4)
-        self.assertRegex(lines[3], r"^4  \S+Z  anonymous  \w+ schema lake.hive.sales -> lake.hive.shop$")
+        self.assertRegex(lines[3], r"^4  \S+Z  anonymous  \w+ schema "
+                                   r"lake.hive.sales -> lake.hive.shop$")
         self.assertRegex(lines[0], r" create metalake lake$")
         self.catalog("show", lines[2].split()[-1].replace("sales", "shop"))
         self.assertEqual([line["number"] for line in self.catalog(
@@ -424,7 +425,8 @@ class Transfer(CatalogCommandTest):
         self.make_all()
         table = ["lake", "hive", "sales", "orders"]
         lines = [{"type": "statistics", "names": table,
-                  "entity": {"statistics": {"custom-n": 1, "custom-t": {"a": [1]}}}},
+                  "entity": {"statistics": {"custom-n": 1, "custom-r": 100.0,
+                                            "custom-t": {"a": [1, 1.5]}}}},
                  {"type": "statistics", "names": table,
                   "entity": {"partitionName": "p", "statistics": {"custom-n": "x"}}}]
         # Only metalakes and catalogs can be disabled.
@@ -440,8 +442,9 @@ class Transfer(CatalogCommandTest):
         self.assertEqual(exported.err, "")
         self.use_new_keyspace()
         self.catalog("import", stdin=exported.bytes)
-        self.assertEqual(self.without_times(self.catalog("export").lines),
-                         self.without_times(exported.lines))
+        again = self.catalog("export")
+        self.assertEqual(self.without_times(again.lines), self.without_times(exported.lines))
+        self.assertIn('"custom-r":100.0,"custom-t":{"a":[1,1.5]}', again.out)
         self.assertEqual(self.entity("lake.hive.odd.t")["properties"], {"in-use": "false"})
 
     def test_users_where_there_are_none(self):
