@@ -366,7 +366,7 @@ class Feed(CatalogTest):
         self.assertEqual(find("name=nothing"), [])
         self.assertEqual(find("column=zip&type=table"), [("cat.sch.plain", "table")])
         self.assertEqual(len(find("column=*i&type=table")), 5)
-        self.assertEqual(find("type=fileset"), [("cat.sch.orders", "fileset")])
+        self.assertEqual(find("type=fileset"), [("files.sch.orders", "fileset")])
         self.assertEqual(len(find("type=table")), 5)
         self.fails(self.api.get(path(self.lake) + "/search"), 400, 1001,
                    "IllegalArgumentException", "a name, a column, a tag or a type")
