@@ -353,6 +353,11 @@ void View::remove(ByteView key) {
 }
 
 void View::remove_range(ByteView begin, ByteView end) {
+  remove_unread(begin, end);
+  removed_read_ = true;
+}
+
+void View::remove_unread(ByteView begin, ByteView end) {
   if (check_scope_ && !scope_.allows_remove_range(begin, end))
     note_violation("remove_range", begin);
   if (!end.empty() && begin >= end) return;
@@ -467,6 +472,7 @@ Status View::commit_ahead(std::span<const ByteView> prefixes) {
 void View::settle_caches(bool committed) const {
   if (caches_ == nullptr) return;
   for (const auto& [begin, end] : ranges_) {
+    if (!removed_read_) break;
     caches_->records.forget_range(begin, end);
     caches_->leaves.forget_range(begin, end);
   }

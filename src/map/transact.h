@@ -57,6 +57,9 @@ class View {
   void put(ByteView key, ByteView value);
   void remove(ByteView key);
   void remove_range(ByteView begin, ByteView end);
+  // Of what nobody reads any more, whatever happens: caches, which would have to look at all that
+  // they hold, may keep it until it is its turn to go.
+  void remove_unread(ByteView begin, ByteView end);
   // To a counter ('k') that this transaction does not read.
   void add(ByteView key, int64_t delta);
 
@@ -139,6 +142,7 @@ class View {
   std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
   Points points_{&memory_};
   Ranges ranges_;
+  bool removed_read_ = false;  // some of them are of what others may read
   std::pmr::map<ByteView, int64_t> adds_{&memory_};
   size_t buffered_bytes_ = 0;
   std::vector<Expectation> expectations_;

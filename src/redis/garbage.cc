@@ -9,8 +9,13 @@
 namespace trellis {
 namespace {
 
-constexpr size_t life_entries_max = 1'000;  // in one transaction
-constexpr size_t life_bytes_max = 1024 * 1024;
+constexpr size_t flushed_entries_max = 1'000;  // in one transaction
+constexpr size_t flushed_bytes_max = 1024 * 1024;
+constexpr size_t few_records = 1'000;           // of a life
+constexpr size_t counted_entries_max = 16'384;  // in one transaction
+constexpr size_t counted_bytes_max = 4 * 1024 * 1024;
+constexpr uint64_t reclaimed_bytes_min = 16 << 20;
+constexpr size_t removed_max = 256;      // then the disk gets it back though more is to come
 constexpr size_t flushed_keys_max = 32;  // in one transaction
 constexpr size_t flushed_pages_max = 8;  // at a time
 constexpr size_t expired_max = 16;       // in one transaction
@@ -40,9 +45,11 @@ Result<FlushedPage> read_flushed(Tenant& tenant, uint16_t slot, const KeyPart& p
     return Visit::go_on;
   };
   const auto read = [&](ByteView begin, ByteView end) -> Status {
-    TRY(tenant.map().engine.scan(
-        {.begin = begin, .end = end, .entries_max = life_entries_max, .bytes_max = life_bytes_max},
-        take));
+    TRY(tenant.map().engine.scan({.begin = begin,
+                                  .end = end,
+                                  .entries_max = flushed_entries_max,
+                                  .bytes_max = flushed_bytes_max},
+                                 take));
     return bad;
   };
   if (!part.end.empty()) {
@@ -131,26 +138,6 @@ Result<bool> remove_some_flushed(Tenant& tenant, const Garbage& note, uint16_t s
   return over;
 }
 
-// Removes some entries of an interval; absent: none is left, else where to go on.
-Result<std::optional<Bytes>> remove_some(CountedView& view, ByteView begin, ByteView end) {
-  if (begin >= end) return std::optional<Bytes>();
-  std::vector<std::pair<Bytes, size_t>> found;
-  TRY_ASSIGN(ScanPage page, view.scan({.begin = begin,
-                                       .end = end,
-                                       .entries_max = life_entries_max,
-                                       .bytes_max = life_bytes_max},
-                                      [&](ByteView key, ByteView value) {
-                                        found.emplace_back(key, value.size());
-                                        return Visit::go_on;
-                                      }));
-  for (const auto& [key, value_bytes] : found) view.remove_found(key, value_bytes);
-  return std::move(page.resume);
-}
-
-}  // namespace
-
-namespace {
-
 // With the key of a life and its note to itself: what `collect` answers, whether the note is gone.
 // Who was faster took it back.
 Result<bool> while_noted(Tenant& tenant, const Garbage& note, const RedisGarbage& life, Scope scope,
@@ -169,47 +156,117 @@ Result<bool> while_noted(Tenant& tenant, const Garbage& note, const RedisGarbage
   return is_gone;
 }
 
-}  // namespace
-
-// The records of one life, in all tables, or some of a stream. A part of them at a time; true if
-// the note is gone.
-Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
-                                            const RedisGarbage& life) {
+// The intervals of a life, or of what was trimmed off a stream, one of each table.
+std::vector<KeyPart> parts_of(KeyspaceId keyspace, const RedisGarbage& life) {
   std::vector<KeyPart> parts;
   for (const char table : redis_tables) {
     if (!is_of_lives(table)) continue;
-    const Bytes prefix = redis_life_prefix(tenant.id(), table, life.slot, life.name, life.version);
+    const Bytes prefix = redis_life_prefix(keyspace, table, life.slot, life.name, life.version);
     const bool is_trimmed = life.kind == RedisGarbage::Kind::trimmed;
     if (!is_trimmed) parts.push_back({prefix, prefix_end(prefix)});
     if (is_trimmed && table == stream_tag.bytes[0])
       parts.push_back(
           {prefix, prefix + encode(StreamEntrySub{life.last.ms, life.last.seq}) + '\0'});
   }
+  return parts;
+}
+
+// A page of a life's records. Few go one by one; of many none does before all are counted.
+struct LifePage {
+  std::vector<std::pair<Bytes, size_t>> few;  // up to few_records, with the bytes of the value
+  size_t entries = 0;
+};
+
+Result<LifePage> count_page(CountedView& view, std::span<const KeyPart> parts, CountedLife& life) {
+  LifePage page;
+  life.bytes.resize(parts.size());
+  for (size_t i = 0; i < parts.size(); i++) {
+    const Bytes begin = std::max(parts[i].from, life.from);
+    if (begin >= parts[i].end) continue;
+    const auto count = [&](ByteView key, ByteView value) {
+      if (page.entries++ < few_records) page.few.emplace_back(key, value.size());
+      life.bytes[i] += key.size() + value.size();
+      return Visit::go_on;
+    };
+    TRY_ASSIGN(ScanPage scanned, view.scan({.begin = begin,
+                                            .end = parts[i].end,
+                                            .entries_max = counted_entries_max,
+                                            .bytes_max = counted_bytes_max,
+                                            .reading = ScanRequest::Reading::much_once},
+                                           count));
+    life.from = scanned.resume ? std::move(*scanned.resume) : parts[i].end;
+    if (scanned.resume) return page;
+  }
+  life.is_whole = true;
+  return page;
+}
+
+}  // namespace
+
+// The records of one life, in all tables, or some of a stream. A page at a time; true if the note
+// is gone. Nobody writes to what has ended: who counted on is right until it goes.
+Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
+                                            const RedisGarbage& life) {
+  const std::vector<KeyPart> parts = parts_of(tenant.id(), life);
   const Target target{tenant.id().value, note.target};
-  Bytes from;
+  CountedLife before;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = removed_to_.find(target); known != removed_to_.end())
-      from = known->second;
+    if (const auto known = counted_.find(target); known != counted_.end()) before = known->second;
   }
-  std::optional<Bytes> resume;
+  CountedLife now;
   const auto remove = [&](CountedView& view) -> Result<bool> {
-    resume.reset();
-    for (size_t i = 0; i < parts.size() && !resume; i++) {
-      TRY_ASSIGN(resume, remove_some(view, std::max(parts[i].from, from), parts[i].end));
+    now = before;
+    TRY_ASSIGN(const LifePage page, count_page(view, parts, now));
+    if (!now.is_whole) return false;
+    if (before.from.empty() && page.entries <= few_records) {
+      for (const auto& [key, value_bytes] : page.few) view.remove_found(key, value_bytes);
+    } else {
+      for (size_t i = 0; i < parts.size(); i++)
+        if (now.bytes[i] > 0) view.remove_unread(parts[i].from, parts[i].end, now.bytes[i]);
     }
-    if (!resume) view.forget_garbage(note.due_ms, note.target);
-    return !resume;
+    view.forget_garbage(note.due_ms, note.target);
+    return true;
   };
   TRY_ASSIGN(const bool is_gone, while_noted(tenant, note, life, Scope::in(tenant.id()), remove));
   const std::lock_guard lock(mutex_);
-  if (is_gone) {
-    removed_to_.erase(target);
-    return true;
+  if (!is_gone) {
+    // Those that come first are finished first, however many there are.
+    if (!counted_.contains(target) && counted_.size() >= under_way_max)
+      counted_.erase(std::prev(counted_.end()));
+    counted_.insert_or_assign(target, std::move(now));
+    return false;
   }
-  if (removed_to_.size() >= under_way_max) removed_to_.clear();
-  removed_to_[target] = std::move(*resume);
-  return false;
+  counted_.erase(target);
+  for (size_t i = 0; i < now.bytes.size(); i++)
+    if (now.bytes[i] >= reclaimed_bytes_min) removed_.push_back(parts[i]);
+  return true;
+}
+
+// Lives that stood side by side leave as one: a table of the store has some of many.
+Result<std::vector<KeyPart>> RedisGarbageOwner::take_removed(Engine& engine) {
+  std::vector<KeyPart> all;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!counted_.empty() && removed_.size() < removed_max) return all;  // more is to come
+    all.swap(removed_);
+  }
+  std::ranges::sort(all, {}, &KeyPart::from);
+  std::vector<KeyPart> joined;
+  for (KeyPart& part : all) {
+    bool is_next = !joined.empty();
+    if (is_next && joined.back().end < part.from) {
+      TRY_ASSIGN(const ScanPage between,
+                 engine.scan({.begin = joined.back().end, .end = part.from, .entries_max = 1},
+                             [](ByteView, ByteView) { return Visit::stop; }));
+      is_next = between.entries == 0;
+    }
+    if (is_next)
+      joined.back().end = std::max(joined.back().end, part.end);
+    else
+      joined.push_back(std::move(part));
+  }
+  return joined;
 }
 
 // A bit of what was left to do about the fences of a collection; true if the note is gone.

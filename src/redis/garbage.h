@@ -12,6 +12,14 @@
 
 namespace trellis {
 
+// How far the records of a life that has ended were counted. All of them leave by one range of each
+// table: one for each page would be many, and each of those makes reads slower until it is flushed.
+struct CountedLife {
+  Bytes from;                   // the first that is not
+  std::vector<uint64_t> bytes;  // by table
+  bool is_whole = false;
+};
+
 class RedisGarbageOwner final : public GarbageOwner {
  public:
   // Databases that were flushed are cut at the borders.
@@ -21,6 +29,7 @@ class RedisGarbageOwner final : public GarbageOwner {
   bool is_at_once(const Garbage& note) const override;
   bool expires() const override { return server_.expires_actively(); }
   bool is_shared(const Garbage& note) const override;  // a database is
+  Result<std::vector<KeyPart>> take_removed(Engine& engine) override;
 
  private:
   Status expire(Tenant& tenant, std::span<const Garbage> notes);
@@ -45,8 +54,8 @@ class RedisGarbageOwner final : public GarbageOwner {
   // Who watches a key saw its time come.
   WatchTable nobody_;
   std::mutex mutex_;
-  // Where to go on with a life: an engine has to step over what was removed before.
-  std::map<Target, Bytes> removed_to_;
+  std::map<Target, CountedLife> counted_;
+  std::vector<KeyPart> removed_;  // large ones that may still be on the disk
   std::map<Target, Flushed> flushed_;
 };
 

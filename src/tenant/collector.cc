@@ -516,7 +516,17 @@ Result<bool> Collector::collect_slice(Tenant& tenant, std::span<const Garbage> n
     TRY(of_span);
     all_gone = all_gone && *of_span;
   }
+  TRY(reclaim_removed());
   return all_gone;
+}
+
+Status Collector::reclaim_removed() {
+  for (GarbageOwner* const owner : owners_) {
+    if (owner == nullptr) continue;
+    TRY_ASSIGN(const std::vector<KeyPart> removed, owner->take_removed(map_.engine));
+    for (const KeyPart& part : removed) TRY(map_.engine.reclaim(part.from, part.end, &stopping_));
+  }
+  return {};
 }
 
 Result<bool> Collector::collect_span(Tenant& tenant, std::span<const Garbage> notes) {

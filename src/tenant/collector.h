@@ -85,6 +85,8 @@ class GarbageOwner {
   virtual bool expires() const { return true; }
   // Whether several threads may collect this note at the same time, each a part.
   virtual bool is_shared(const Garbage&) const { return false; }
+  // Intervals of which so much was removed that the disk should have it back now; each once.
+  virtual Result<std::vector<KeyPart>> take_removed(Engine&) { return std::vector<KeyPart>(); }
 };
 
 struct CollectorPace {
@@ -209,6 +211,7 @@ class Collector {
   uint64_t life_time_ago_ms() const;
   Result<Slice> read_slice(ByteView begin, ByteView end);
   Result<bool> collect_slice(Tenant& tenant, std::span<const Garbage> notes);
+  Status reclaim_removed();
   Result<bool> collect_span(Tenant& tenant, std::span<const Garbage> notes);
   template <class Map>
   Result<std::optional<uint64_t>> first_due_ms(Map& map, ByteView begin, ByteView end);

@@ -81,6 +81,12 @@ void CountedView::remove_found(ByteView key, size_t value_bytes) {
   view_.remove(key);
 }
 
+void CountedView::remove_unread(ByteView begin, ByteView end, uint64_t bytes) {
+  wrote_ = true;
+  difference_.bytes -= static_cast<int64_t>(bytes);
+  view_.remove_unread(begin, end);
+}
+
 void CountedView::count_keys(int64_t difference, uint16_t slot) {
   difference_.keys += difference;
   for (SlotKeys& known : slot_keys_) {

@@ -94,6 +94,9 @@ class CountedView {
   void remove(ByteView key, const Value& old);
   // Of one that a scan found, with so many bytes of value.
   void remove_found(ByteView key, size_t value_bytes);
+  // Of all in [begin, end), which have so many bytes, keys and values, and which nobody reads any
+  // more.
+  void remove_unread(ByteView begin, ByteView end, uint64_t bytes);
   // Models that number what their keys are in (databases) count them apart, by slot.
   void count_keys(int64_t difference, uint16_t slot = 0);
   // Bytes that are stored beside the map (blocks of files) for a record that this transaction

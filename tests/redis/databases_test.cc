@@ -211,6 +211,76 @@ TEST_P(RedisDatabases, ManyKeysGoInSlices) {
   expect_exact();
 }
 
+// --- large keys ---
+
+// What has more than some pages is counted, page by page, and leaves at once.
+TEST_P(RedisDatabases, LargeKeysLeaveAsAWhole) {
+  constexpr int members = 40'000;
+  constexpr int at_once = 500;
+  for (int first = 0; first < members; first += at_once) {
+    std::string line = "ZADD large";
+    for (int i = first; i < first + at_once; i++) line += fmt::format(" {} member{}", i % 7, i);
+    say(line);
+  }
+  say("SADD small a b c");
+  EXPECT_EQ(number("DEL large small"), 2);
+  say("SADD large again");  // another life of the name
+  const size_t before = records();
+  EXPECT_GT(before, 2 * members);
+  clock_.advance_ms(61'000);
+  ASSERT_TRUE(step());
+  EXPECT_GT(records(), 2 * members - 10) << "it goes when all is counted";
+  expect_exact();
+  for (int steps = 0; step(); steps++) ASSERT_LT(steps, 100);
+  EXPECT_LT(records(), 10u);
+  EXPECT_EQ(say("SMEMBERS large"), "*1\r\n$5\r\nagain\r\n");
+  expect_exact();
+  EXPECT_EQ(number("DEL large"), 1);
+  clock_.advance_ms(61'000);
+  for (int steps = 0; step(); steps++) ASSERT_LT(steps, 100);
+  EXPECT_EQ(records(), 0u);
+  expect_exact();
+}
+
+// Nobody has to put tables of the store in order for each of them.
+TEST_P(RedisDatabases, LargeNeighboursAreReclaimedTogether) {
+  const std::string value(8'192, 'v');
+  for (const char* key : {"a", "b", "d"})
+    for (int i = 0; i < 2'100; i++) say(fmt::format("HSET {} field{} {}", key, i, value));
+  say("HSET c field value");
+  EXPECT_EQ(number("DEL a b d"), 3);
+  const auto tenant = keyspaces_->tenant(default_keyspace);
+  ASSERT_OK(tenant);
+  Bytes prefix;
+  append_keyspace_prefix(prefix, KeyMode::txn, default_keyspace);
+  prefix += 'g';
+  std::vector<Garbage> notes;
+  ASSERT_OK(map_.engine.scan({.begin = prefix, .end = prefix_end(prefix)}, [&](ByteView key,
+                                                                               ByteView) {
+    const auto note = decode<GarbageKey>(key);
+    EXPECT_OK(note);
+    notes.push_back({.due_ms = note->due_ms, .target = Bytes(note->target), .model = note->model});
+    return Visit::go_on;
+  }));
+  size_t left = notes.size();
+  EXPECT_GE(left, 3u);
+  for (int tries = 0; left > 0; tries++) {
+    ASSERT_LT(tries, 100);
+    left = 0;
+    for (const Garbage& note : notes) {
+      const auto gone = owner_->collect(**tenant, {&note, 1});
+      ASSERT_OK(gone);
+      left += 1 - *gone;
+    }
+    const auto removed = owner_->take_removed(map_.engine);
+    ASSERT_OK(removed);
+    // While more is to come, none; in the end two, for c is between b and d.
+    EXPECT_EQ(removed->size(), left > 0 ? 0u : 2u);
+  }
+  EXPECT_TRUE(owner_->take_removed(map_.engine)->empty()) << "each once";
+  expect_exact();
+}
+
 // --- many threads ---
 
 TEST_P(RedisDatabases, NothingIsLostBetweenSwaps) {
