@@ -8,7 +8,11 @@
 namespace trellis {
 namespace {
 
-constexpr size_t keys_per_lane = 10;  // two of each type
+// A key is of a type, mostly: string, list, hash, set, sorted set, bitmap, stream, HyperLogLog,
+// sorted ints. Two of each.
+constexpr std::string_view types = "slhezbxpi";
+constexpr size_t keys_per_lane = 2 * types.size();
+constexpr size_t names = 20;  // of members and fields
 constexpr size_t accounts = 4;
 constexpr size_t flushed_elements = 50;
 constexpr uint64_t expiry_ms = 4'000'000'000'000;  // never while this runs
@@ -28,9 +32,15 @@ std::vector<Bytes> own_keys(size_t lane) {
 
 // Errors that are answers: of a command that did not fit what its key holds.
 bool is_answer(ByteView reply) {
-  constexpr ByteView answers[] = {"-WRONGTYPE", "-ERR no such key", "-ERR value is not an integer",
+  constexpr ByteView answers[] = {"-WRONGTYPE",
+                                  "-ERR no such key",
+                                  "-ERR value is not an integer",
                                   "-ERR hash value is not an integer",
-                                  "-ERR source and destination objects are the same"};
+                                  "-ERR source and destination objects are the same",
+                                  "-ERR The XGROUP subcommand requires the key to exist",
+                                  "-INVALIDOBJ",
+                                  "-NOGROUP",
+                                  "-BUSYGROUP"};
   if (reply.starts_with('-'))
     return std::any_of(std::begin(answers), std::end(answers),
                        [&](ByteView answer) { return reply.starts_with(answer); });
@@ -43,17 +53,33 @@ bool is_answer(ByteView reply) {
   return true;
 }
 
-// All that a key holds.
+Words field_times(const Bytes& key) {
+  Words words{"HPEXPIRETIME", key, "FIELDS", std::to_string(names)};
+  for (size_t i = 0; i < names; i++) words.push_back(fmt::format("m{}", i));
+  return words;
+}
+
+// All that a key holds, but for times at which something happened.
 Bytes state_of(RedisClient& client, const Bytes& key) {
-  const std::vector<Words> pipeline{{"PEXPIRETIME", key}, {"DUMP", key}};
-  Bytes state;
+  Bytes state = client.say_one({"TYPE", key});
+  std::vector<Words> pipeline{{"PEXPIRETIME", key}};
+  if (state.starts_with("+stream")) {
+    pipeline.insert(
+        pipeline.end(),
+        {{"XRANGE", key, "-", "+"}, {"XINFO", "GROUPS", key}, {"XPENDING", key, "group"}});
+  } else if (state.starts_with("+sortedint")) {
+    pipeline.push_back({"SIRANGE", key, "0", "100000"});
+  } else {
+    pipeline.push_back({"DUMP", key});
+  }
+  if (state.starts_with("+hash")) pipeline.push_back(field_times(key));
   for (const Bytes& reply : client.say(pipeline)) state += reply;
   return state;
 }
 
-// A command that changes keys of the lane: mostly of the type that it is for (%s string, %l list,
-// %h hash, %e set, %z sorted set), some of any (%k). %v is a value, %m a member or field, %n a
-// number, %t a time.
+// A command that changes keys of the lane: mostly of the type that it is for, some of any (%k). %v
+// is a value, %m a member or field, %n a number, %t a time, %o an offset, %a the id of a new entry
+// and %d one that was.
 constexpr const char* templates[] = {
     "SET %s %v",
     "SET %s %n",
@@ -82,6 +108,27 @@ constexpr const char* templates[] = {
     "ZREM %z %m %m",
     "ZPOPMIN %z 2",
     "ZUNIONSTORE %z 2 %z %e",
+    "HPEXPIREAT %h %t FIELDS 2 %m %m",
+    "HPERSIST %h FIELDS 1 %m",
+    "SETBIT %b %o 1",
+    "SETBIT %b %o 0",
+    "BITFIELD %b SET u16 %o %n INCRBY i8 %o %n",
+    "SETRANGE %b %o %v",
+    "BITOP XOR %b %b %b",
+    "XADD %x %a field %v",
+    "XADD %x %a field %v",
+    "XADD %x MAXLEN 10 %a field %v",
+    "XDEL %x %d %d",
+    "XGROUP CREATE %x group 0",
+    "XGROUP DELCONSUMER %x group one",
+    "XREADGROUP GROUP group one COUNT 3 STREAMS %x >",
+    "XREADGROUP GROUP group two COUNT 2 STREAMS %x >",
+    "XACK %x group %d %d",
+    "XAUTOCLAIM %x group two 0 0 COUNT 2 JUSTID",
+    "PFADD %p %m %v",
+    "PFMERGE %p %p %p",
+    "SIADD %i %n %n",
+    "SIREM %i %n",
     "RENAME %k %k",
     "PEXPIREAT %k %t",
     "PERSIST %k",
@@ -89,7 +136,24 @@ constexpr const char* templates[] = {
     "DEL %k %k",
     "COPY %k %k REPLACE",
 };
-constexpr std::string_view types = "slhez";
+
+// What Redis's payload has no place for: times of fields, and that a set is one of sorted ints.
+void adopt_rest(RedisClient& from, RedisClient& to, const Bytes& key, const Bytes& expiry) {
+  const Bytes type = from.say_one({"TYPE", key});
+  if (type.starts_with("+hash")) {
+    const std::vector<Bytes> times = texts_of(from.say_one(field_times(key)));
+    for (size_t i = 0; i < times.size(); i++)
+      if (times[i][0] != '-')
+        to.say_one({"HPEXPIREAT", key, times[i], "FIELDS", "1", fmt::format("m{}", i)});
+  } else if (type.starts_with("+sortedint")) {
+    Words add{"SIADD", key};
+    for (Bytes& number : texts_of(from.say_one({"SIRANGE", key, "0", "100000"})))
+      add.push_back(std::move(number));
+    to.say_one({"DEL", key});
+    to.say_one(add);
+    if (expiry != "0") to.say_one({"PEXPIREAT", key, expiry});
+  }
+}
 
 Status check_count(RedisClient& client, const Bytes& key) {
   struct Form {
@@ -101,13 +165,16 @@ Status check_count(RedisClient& client, const Bytes& key) {
   const Form forms[] = {{"list", "LLEN", {"LRANGE", key, "0", "-1"}, 1},
                         {"hash", "HLEN", {"HGETALL", key}, 2},
                         {"set", "SCARD", {"SMEMBERS", key}, 1},
-                        {"zset", "ZCARD", {"ZRANGE", key, "0", "-1", "WITHSCORES"}, 2}};
+                        {"zset", "ZCARD", {"ZRANGE", key, "0", "-1", "WITHSCORES"}, 2},
+                        {"sortedint", "SICARD", {"SIRANGE", key, "0", "100000"}, 1},
+                        {"stream", "XLEN", {"XRANGE", key, "-", "+"}, 3}};
   const Bytes type = texts_of(client.say_one({"TYPE", key})).at(0);
   for (const Form& form : forms) {
     if (type != form.type) continue;
     const size_t count = std::stoul(texts_of(client.say_one({form.count, key})).at(0));
     const std::vector<Bytes> content = texts_of(client.say_one(form.content));
-    if (count == 0 || content.size() != count * form.texts_per_element)
+    const bool may_be_empty = type == "stream";
+    if ((count == 0 && !may_be_empty) || content.size() != count * form.texts_per_element)
       return wrong(
           fmt::format("{} {} says {} and holds {} texts", type, key, count, content.size()));
     if (type != "zset") continue;
@@ -145,6 +212,7 @@ class CommandLoad::Draw {
 
   // `n` is its number.
   Operation operation(uint64_t n) {
+    n_ = n;
     Operation operation;
     if (random_.one_in(6)) return transfer();
     if (random_.one_in(8)) return shared(n);
@@ -172,7 +240,10 @@ class CommandLoad::Draw {
 
   Bytes word(std::string_view form, Operation& operation) {
     if (form == "%n") return std::to_string(random_.below(1000));
-    if (form == "%m") return fmt::format("m{}", random_.below(20));
+    if (form == "%m") return fmt::format("m{}", random_.below(names));
+    if (form == "%o") return std::to_string(random_.below(random_.one_in(4) ? 1 << 22 : 1 << 14));
+    if (form == "%a") return fmt::format("{}-*", n_);
+    if (form == "%d") return fmt::format("{}-0", n_ - std::min(n_, random_.below(200)));
     if (form == "%t") return std::to_string(expiry_ms + random_.below(1000));
     if (form == "%v") return random_.bytes(random_.one_in(50) ? 20'000 : random_.below(60));
     if (form[0] != '%') return Bytes(form);
@@ -216,6 +287,7 @@ class CommandLoad::Draw {
   const CommandLoad& load_;
   const size_t lane_;
   Random random_;
+  uint64_t n_ = 0;  // of the operation
 };
 
 CommandLoad::CommandLoad() {
@@ -381,6 +453,9 @@ Status CommandLoad::adopt(RedisClient& client) {
       if (expiry == "-1") expiry = "0";
       const Bytes reply = model_->say_one({"RESTORE", key, expiry, dump[0], "ABSTTL"});
       if (reply != "+OK\r\n") return wrong("RESTORE: " + reply);
+      adopt_rest(client, *model_, key, expiry);
+      if (state_of(client, key) != state_of(*model_, key))
+        return wrong(fmt::format("{} is not what it was dumped from", key));
     }
   }
   return {};
