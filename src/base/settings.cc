@@ -208,6 +208,7 @@ constexpr OtherVariable other_variables_all[] = {
     {"TRELLIS_KEYSPACE", "For tools: the keyspace that they work in"},
     {"TRELLIS_CA", "For tools: the certificate in PEM form that an https server is checked with"},
     {"TRELLIS_TOKEN", "For tools: the token that says who they are"},
+    {"TRELLIS_USER", "For tools: as which user of the catalog they ask"},
     {"TRELLIS_TEST_SCALE", "For tests: quick or long, how much the random ones try"},
     {"TRELLIS_TEST_SEED", "For tests: the seed of the random ones"},
 };

@@ -505,7 +505,7 @@ class Trouble(ClientTest):
 
     def test_a_server_does_not_mind_the_variables_of_tools(self):
         with Server("--engine", "memory", TRELLIS_SERVER="http://127.0.0.1:1",
-                    TRELLIS_KEYSPACE="shop", TRELLIS_TOKEN="trl") as server:
+                    TRELLIS_KEYSPACE="shop", TRELLIS_TOKEN="trl", TRELLIS_USER="ann") as server:
             self.does("keyspace", "list", "--server", server.url)
 
     def test_variables_and_flags(self):
