@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>
+#include <cmath>
 #include <set>
 
 namespace trellis {
@@ -14,7 +15,7 @@ using boost::system::error_code;
 using JsonText = boost::json::string_view;
 
 // Builds the tree as the library's own handler does, and refuses what that one lets pass: the
-// second of two members of a name, and more values than are allowed.
+// second of two members of a name, numbers without end, and more values than are allowed.
 class TreeHandler {
  public:
   static constexpr size_t max_object_size = json::object::max_size();
@@ -82,6 +83,8 @@ class TreeHandler {
     return count(ec);
   }
   bool on_double(double number, JsonText, error_code& ec) {
+    // 1e999, which no answer could show.
+    if (!std::isfinite(number)) return fail("it has a number that is too large", ec);
     stack_.push_double(number);
     return count(ec);
   }

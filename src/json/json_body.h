@@ -6,7 +6,8 @@
 //   TRY(members.finish());  // refuses what nobody asked for
 //
 // Strict, so that no two readers of one text can disagree: UTF-8, each member once, whole numbers
-// written as such. All errors are Code::invalid with the reason bad_body.
+// written as such, others no larger than a double. All errors are Code::invalid with the reason
+// bad_body.
 #pragma once
 
 #include <boost/json/value.hpp>

@@ -28,6 +28,8 @@ TEST(JsonBodyTest, RefusesWhatReadersCouldDisagreeOn) {
       {"no number", R"({"a":01})"},
       {"no number", R"({"a":+1})"},
       {"no number", R"({"a":NaN})"},
+      {"beyond a double", R"({"a":1e999})"},
+      {"beyond a double", R"([-1.5E400])"},
       {"no UTF-8", "{\"a\":\"\xff\"}"},
       {"no UTF-8 in a name", "{\"\xc0\x80\":1}"},
       {"half a character", "{\"a\":\"\xe2\x82\"}"},
@@ -60,7 +62,8 @@ TEST(JsonBodyTest, RefusesWhatReadersCouldDisagreeOn) {
 
 TEST(JsonBodyTest, TakesWhatIsGood) {
   for (const std::string& text :
-       {std::string(" {\"a\" : [1, 2.5e3, null, true, \"\\ud83d\\ude00\\u0000\"]}\r\n"),
+       {std::string(
+            " {\"a\" : [1, 2.5e3, -1e308, 1e-999, null, true, \"\\ud83d\\ude00\\u0000\"]}\r\n"),
         std::string("7"), std::string("{\"\":{},\"b\":{\"\":[]}}"),
         std::string(R"([{"a":1},{"a":1}])"), std::string(32, '[') + std::string(32, ']')}) {
     EXPECT_OK(parse_json(text));
