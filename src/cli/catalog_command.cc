@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <iterator>
 #include <span>
 
 #include "cli/arguments.h"
@@ -64,9 +65,11 @@ const CatalogKind* find_catalog_kind(std::string_view name) {
   return nullptr;
 }
 
-CLI::Option* add_catalog_type(CLI::App& command, std::string& type, const std::string& help) {
+CLI::Option* add_catalog_type(CLI::App& command, std::string& type, const std::string& help,
+                              std::vector<std::string> others) {
   std::vector<std::string> names;
   for (const CatalogKind* kind : all_kinds()) names.emplace_back(kind->name);
+  std::ranges::move(others, std::back_inserter(names));
   return add_text(command, "--type", type, "TYPE",
                   fmt::format("{}: {}", help, fmt::join(names, ", ")))
       ->check([names](const std::string& text) -> std::string {

@@ -47,8 +47,9 @@ inline constexpr CatalogKind label_kinds[] = {
 };
 
 const CatalogKind* find_catalog_kind(std::string_view name);
-// --type, one of the names above.
-CLI::Option* add_catalog_type(CLI::App& command, std::string& type, const std::string& help);
+// --type, one of the names above, or of others that have no paths of their own.
+CLI::Option* add_catalog_type(CLI::App& command, std::string& type, const std::string& help,
+                              std::vector<std::string> others = {});
 
 struct CatalogPath {
   const CatalogKind* kind = nullptr;

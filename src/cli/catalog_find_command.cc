@@ -91,7 +91,7 @@ void add_catalog_search(CLI::App& catalog, ClientCommands& commands) {
   add_text(*search, "--column", arguments->column, "NAME",
            "Columns whose names begin so; with --type table the tables that have one");
   add_text(*search, "--tag", arguments->tag, "NAME", "What has this tag itself");
-  add_catalog_type(*search, arguments->type, "Only of this type; alone, all of it");
+  add_catalog_type(*search, arguments->type, "Only of this type; alone, all of it", {"column"});
   add_text(*search, "--limit", arguments->limit, "N", "At most so many (default all)")
       ->check(checked_by([](const std::string& text) { return parse_whole_number(text, 1); }));
   search->footer(

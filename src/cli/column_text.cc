@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "catalog/data_type.h"
+#include "catalog/request_fields.h"
 #include "net/ascii.h"
 
 namespace trellis {
@@ -69,7 +70,7 @@ Result<json::array> parse_fields(std::string_view text, size_t depth) {
 // REQUIRES: it ends with '>'.
 Result<json::value> parse_nested(std::string_view text, size_t depth) {
   const size_t open = text.find('<');
-  const std::string_view kind = text.substr(0, open);
+  const std::string kind = ascii_lowered(text.substr(0, open));
   const std::string_view inner = text.substr(open + 1, text.size() - open - 2);
   if (kind == "struct") {
     TRY_ASSIGN(json::array fields, parse_fields(inner, depth));

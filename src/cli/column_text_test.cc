@@ -29,6 +29,8 @@ TEST(ColumnText, TypesInTypes) {
   EXPECT_EQ(type_of("l:list<varchar(4)>"),
             R"x({"type":"list","elementType":"varchar(4)","containsNull":true})x");
   EXPECT_EQ(type_of("u:union<string,long>"), R"({"type":"union","types":["string","long"]})");
+  EXPECT_EQ(type_of("x:STRUCT<A:Map<String,LIST<Union<INT,Date>>>>"),
+            type_of("x:struct<A:map<string,list<union<int,date>>>>"));
   const ColumnText column =
       parse_column("home:struct<city:string, m:map<string,list<struct<x:long,y:date>>>>:a:b")
           .value();
