@@ -110,6 +110,15 @@ Result<CatalogRights> CatalogAccess::rights_on(std::span<const CatalogRef> refs)
   return rights;
 }
 
+Result<bool> CatalogAccess::owns(const Entity& entity) const {
+  if (!user_) return false;
+  std::vector<Bytes> keys{owner_key(tenant_->id(), metalake_, entity.ref, *user_)};
+  for (const CatalogRef& ref : entity.above)
+    keys.push_back(owner_key(tenant_->id(), metalake_, ref, *user_));
+  TRY_ASSIGN(const std::vector<Value> values, get_all(*tenant_, keys));
+  return std::ranges::any_of(values, &Value::found);
+}
+
 Result<bool> CatalogAccess::may(const EntityPath& path, PrivilegeSet any_of) const {
   if (!user_) return false;
   if (path.type == CatalogType::metalake && any_of == privileges_to_load(path.type)) return true;

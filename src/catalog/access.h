@@ -55,6 +55,8 @@ class CatalogAccess {
   std::span<const CatalogRef> roles() const { return roles_; }
 
   Result<CatalogRights> rights_on(std::span<const CatalogRef> refs) const;
+  // It, or something that it stands in.
+  Result<bool> owns(const Entity& entity) const;
   // With what the path names, or would.
   Result<bool> may(const EntityPath& path, PrivilegeSet any_of) const;
   Result<bool> may_load(const EntityPath& path) const {

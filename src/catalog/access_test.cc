@@ -219,6 +219,32 @@ TEST_P(AccessTest, AThingHasOneOwner) {
   EXPECT_EQ(owner(metalake("lake")), "lake.ann");
 }
 
+TEST_P(AccessTest, OwnersAreThoseOfWhatWasLoaded) {
+  create(user("ann"));
+  const auto owns = [&](const Entity& entity) {
+    const auto access = CatalogAccess::of(*catalog_, {*tenant_, reader, "ann"}, "lake");
+    EXPECT_OK(access);
+    const auto owned = (*access)->owns(entity);
+    EXPECT_OK(owned);
+    return owned.value_or(false);
+  };
+  const auto loaded = catalog_->load(call(), catalog_path_);
+  ASSERT_OK(loaded);
+  EXPECT_FALSE(owns(*loaded));
+  // Another has its path by now.
+  const auto rename = [](Entity& entity) -> Status {
+    entity.stored.set_name("moved");
+    return {};
+  };
+  EXPECT_OK(catalog_->alter(call(), catalog_path_, rename));
+  create(catalog_path_);
+  EXPECT_OK(set_owner(call(), catalog_path_, user("ann")));
+  EXPECT_FALSE(owns(*loaded));
+  EXPECT_TRUE(owns(*catalog_->load(call(), catalog_path_)));
+  EXPECT_OK(set_owner(call(), metalake("lake"), user("ann")));
+  EXPECT_TRUE(owns(*loaded));
+}
+
 TEST_P(AccessTest, WhoeverMakesAThingOwnsIt) {
   const auto make = [&](const EntityPath& path) -> Status {
     const auto extra = owned_by_creator(*catalog_, call(), path);

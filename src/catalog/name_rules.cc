@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "catalog/catalog_error.h"
+#include "catalog/secrets.h"
 
 namespace trellis {
 namespace {
@@ -121,7 +122,10 @@ Status check_property(CatalogType type, std::string_view property) {
 }
 
 Status check_properties(CatalogType type, const TextMap& properties) {
-  for (const auto& [name, value] : properties) TRY(check_property(type, name));
+  for (const auto& [name, value] : properties) {
+    TRY(check_property(type, name));
+    TRY(check_secret(type, name, value));
+  }
   return {};
 }
 

@@ -27,6 +27,7 @@ Status check_name(CatalogType type, std::string_view name,
 Status check_comment(std::string_view comment);
 // What the server alone sets: "in-use" of metalakes and catalogs, "gravitino.identifier".
 Status check_property(CatalogType type, std::string_view property);
+// Also that none is what secrets are shown as.
 Status check_properties(CatalogType type, const TextMap& properties);
 
 }  // namespace trellis

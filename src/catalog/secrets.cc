@@ -1,7 +1,11 @@
 #include "catalog/secrets.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+
+#include "catalog/catalog_error.h"
 
 namespace trellis {
 
@@ -18,9 +22,21 @@ bool is_secret_property(std::string_view name) {
       [&](std::string_view word) { return lower.find(word) != std::string::npos; });
 }
 
-void hide_secrets(stored::CatalogEntity& catalog) {
-  for (auto& [name, value] : *catalog.mutable_properties())
-    if (is_secret_property(name)) value = shown_in_place_of_secret;
+bool hide_secrets(stored::CatalogEntity& catalog) {
+  bool has_any = false;
+  for (auto& [name, value] : *catalog.mutable_properties()) {
+    if (!is_secret_property(name)) continue;
+    value = shown_in_place_of_secret;
+    has_any = true;
+  }
+  return has_any;
+}
+
+Status check_secret(CatalogType type, std::string_view property, std::string_view value) {
+  const bool is_hidden = type == CatalogType::catalog && is_secret_property(property);
+  if (!is_hidden || value != shown_in_place_of_secret) return {};
+  return illegal_argument(fmt::format("Property {} cannot be {}, which is shown in place of it",
+                                      property, shown_in_place_of_secret));
 }
 
 }  // namespace trellis

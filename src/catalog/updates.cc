@@ -10,6 +10,7 @@
 #include "catalog/entity.h"
 #include "catalog/function_definition.h"
 #include "catalog/name_rules.h"
+#include "catalog/secrets.h"
 #include "catalog/table_definition.h"
 #include "catalog/table_updates.h"
 
@@ -61,6 +62,7 @@ Result<Step> read_set_property(CatalogType type, RequestFields& fields) {
   TRY_ASSIGN(std::string property, read_property(type, fields));
   TRY_ASSIGN(std::optional<std::string> value, fields.text("value"));
   if (!value) return illegal_argument("\"value\" field is required and cannot be null");
+  TRY(check_secret(type, property, *value));
   return Step([property = std::move(property),
                value = std::move(*value)](ChangingEntity& entity) -> Status {
     (*entity.stored().mutable_properties())[property] = value;

@@ -41,7 +41,7 @@ Result<uint64_t> export_records(ClientSession& session, const CatalogExportArgum
   };
   const auto skipped = [&](std::string_view path, std::string_view why) {
     line.clear();
-    fmt::print(session.err, "trellis: {}: {}\n", terminal_text(path), why);
+    fmt::print(session.err, "trellis: {}: {}\n", terminal_text(path), terminal_line(why));
   };
   CatalogWalk walk(session.api, {.front = catalog_target(session, ""), .skipped = skipped}, write);
   if (arguments.path.empty()) {
@@ -96,7 +96,9 @@ void add_catalog_export_command(CLI::App& catalog, ClientCommands& commands) {
       "A line for each, parents first: {\"type\":\"schema\",\"names\":[\"lake\",\"hive\","
       "\"sales\"],\"entity\":{...}}. Partitions, statistics, versions of models and owners have "
       "lines, too, and of a whole metalake users and groups, what tags and policies are on, and "
-      "roles. What is in a disabled metalake or catalog is left out.\n"
+      "roles. What is in a disabled metalake or catalog is left out, and so are secrets of "
+      "catalogs "
+      "that you do not own; both are told.\n"
       "It is not of one instant: changes that come meanwhile are in it or not; `trellis backup` "
       "is.\n"
       "Examples:\n"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "catalog/secrets.h"
 #include "net/url.h"
 
 namespace trellis {
@@ -261,10 +262,29 @@ Status CatalogWalk::visit_statistics(const CatalogPath& table, bool is_partition
   return {};
 }
 
+void CatalogWalk::leave_out_secrets(const CatalogPath& path, json::object& catalog) const {
+  if (!catalog.contains("properties") || !catalog["properties"].is_object()) return;
+  json::object& properties = catalog["properties"].get_object();
+  std::vector<std::string> hidden;
+  for (const auto& property : properties) {
+    // Gravitino has other rules of which they are.
+    const bool may_be_hidden = options_.is_gravitino || is_secret_property(property.key());
+    if (may_be_hidden && text_at(properties, property.key()) == shown_in_place_of_secret)
+      hidden.emplace_back(property.key());
+  }
+  if (hidden.empty()) return;
+  for (const std::string& name : hidden) properties.erase(name);
+  if (options_.skipped)
+    options_.skipped(path.text(), fmt::format("left out, for only its owners see them: {}",
+                                              fmt::join(hidden, ", ")));
+}
+
 Status CatalogWalk::visit_one(const CatalogKind& kind, std::vector<std::string> names,
                               const json::object& entity) {
   const CatalogPath path{&kind, std::move(names)};
-  TRY(tell({std::string(kind.name), path.names, entity}));
+  CatalogRecord record{std::string(kind.name), path.names, entity};
+  if (&kind == &catalog_kind) leave_out_secrets(path, record.entity);
+  TRY(tell(std::move(record)));
   TRY(visit_contents(path, entity));
   // Nobody can be made the owner of a metalake that is disabled.
   if (&kind == &metalake_kind && is_disabled(kind, entity)) return {};

@@ -49,7 +49,7 @@ struct CatalogWalkOptions {
   std::vector<HttpHeader> headers = {};  // of every request
   // Gravitino: it has only what fits a catalog's type, and not all versions have all of that.
   bool is_gravitino = false;
-  // Told of what cannot be looked into.
+  // Told of what cannot be looked into, and of catalogs without their secrets.
   std::function<void(std::string_view path, std::string_view why)> skipped = {};
 };
 
@@ -77,6 +77,8 @@ class CatalogWalk {
               const std::function<Status(const boost::json::object&)>& visit);
   Status visit_one(const CatalogKind& kind, std::vector<std::string> names,
                    const boost::json::object& entity);
+  // What is hidden from the caller: whoever makes the catalog again must not take it for values.
+  void leave_out_secrets(const CatalogPath& path, boost::json::object& catalog) const;
   Status visit_contents(const CatalogPath& path, const boost::json::object& entity);
   Status visit_members(const CatalogPath& path, std::string_view rest, std::string_view array,
                        std::string_view type);

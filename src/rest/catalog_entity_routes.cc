@@ -4,7 +4,6 @@
 #include "catalog/drafts.h"
 #include "catalog/entity_json.h"
 #include "catalog/partitions.h"
-#include "catalog/secrets.h"
 #include "catalog/updates.h"
 #include "json/json_body.h"
 #include "json/json_text.h"
@@ -41,12 +40,17 @@ Result<HttpResponse> create_entity(CatalogRequest& request) {
 
 Result<HttpResponse> load_entity(CatalogRequest& request) {
   TRY_ASSIGN(Entity entity, request.catalog().load(request.call(), request.path()));
+  bool has_hidden = false;
   if (request.route.type == CatalogType::catalog) {
-    TRY_ASSIGN(const bool is_owner, may_as_owner(request.access, request.path()));
-    if (!is_owner) hide_secrets(entity.stored);
+    TRY_ASSIGN(has_hidden, hide_secrets(request.access, entity));
+  }
+  HttpResponse response = entity_answer(request, entity);
+  if (has_hidden) {
+    // Its tag is that of what owners see, whom it must not tell that they have it.
+    response.headers.pop_back();
+    return response;
   }
   const std::string_view known = request.http.header("If-None-Match");
-  HttpResponse response = entity_answer(request, entity);
   if (!known.empty() && names_tag(known, response.headers.back().value, TagMatch::weak)) {
     response.status = 304;
     response.content_type = {};

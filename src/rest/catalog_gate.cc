@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "catalog/owners.h"
+#include "catalog/secrets.h"
 #include "net/ascii.h"
 #include "rest/request_reading.h"
 
@@ -216,9 +217,11 @@ Status require_access(const CatalogRequest& request, const EntityPath& path, Pri
   return forbidden_to(request, is_new ? path.names[path.names.size() - 2] : path.name());
 }
 
-Result<bool> may_as_owner(const std::optional<CatalogAccess>& access, const EntityPath& path) {
-  if (!access) return true;
-  return access->may(path, 0);
+Result<bool> hide_secrets(const std::optional<CatalogAccess>& access, Entity& catalog) {
+  if (!access) return false;
+  // Asked of what was loaded, not of its path: another may have that by now.
+  TRY_ASSIGN(const bool is_owner, access->owns(catalog));
+  return !is_owner && hide_secrets(catalog.stored);
 }
 
 Result<std::vector<bool>> visible_members(const CatalogRequest& request, CatalogType type,

@@ -12,7 +12,8 @@ Result<std::optional<HttpResponse>> check_catalog_access(CatalogRequest& request
 // More that only the handler knows of; nothing if authorization is off.
 Status require_access(const CatalogRequest& request, const EntityPath& path, PrivilegeSet any_of);
 // Whether authorization is off, or the caller owns what the path names or stands in.
-Result<bool> may_as_owner(const std::optional<CatalogAccess>& access, const EntityPath& path);
+// Of a catalog, from all but its owners and the metalake's. Whether something was hidden.
+Result<bool> hide_secrets(const std::optional<CatalogAccess>& access, Entity& catalog);
 
 // Which of what stands in the metalake (tags, roles, ...) the caller sees.
 Result<std::vector<bool>> visible_members(const CatalogRequest& request, CatalogType type,

@@ -7,7 +7,6 @@
 
 #include "catalog/entity_json.h"
 #include "catalog/roles.h"
-#include "catalog/secrets.h"
 #include "json/json_body.h"
 #include "json/json_text.h"
 #include "rest/answers.h"
@@ -121,11 +120,6 @@ class EntityList final : public PagedBody {
       TRY_ASSIGN(ChildFilter filter, ChildFilter::of(*access_, parent_, type_));
       if (!filter.keeps_all()) filter_.emplace(std::move(filter));
     }
-    if (type_ == CatalogType::catalog && asked_.in_full) {
-      // Not asked for each of them: a catalog's own owner loads it to see them.
-      TRY_ASSIGN(const bool is_owner, may_as_owner(access_, parent_));
-      hides_secrets_ = !is_owner;
-    }
     return open(fmt::format("{{\"code\":0,\"{}\":[", asked_.in_full ? catalog_plural(type_)
                                                      : is_member()  ? "names"
                                                                     : "identifiers"));
@@ -237,7 +231,7 @@ class EntityList final : public PagedBody {
     TRY_ASSIGN(auto entities, context_.catalog.load_many(call(), parent_, type_, names));
     for (auto& entity : entities) {
       if (!entity.has_value()) continue;  // gone since
-      if (hides_secrets_) hide_secrets(entity->stored);
+      if (type_ == CatalogType::catalog) TRY(hide_secrets(access_, *entity));
       if (std::exchange(has_any_, true)) out += ',';
       if (type_ == CatalogType::user || type_ == CatalogType::group)
         TRY(append_principal(out, context_.catalog, *user_.data.tenant, *entity));
@@ -256,7 +250,6 @@ class EntityList final : public PagedBody {
   Bytes behind_name_;
   std::string last_;  // that was written
   bool has_any_ = false;
-  bool hides_secrets_ = false;
 };
 
 // {"code":0,"partitions":[...]} and likewise "nextPageToken": where the next page begins, in hex.

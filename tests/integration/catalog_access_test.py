@@ -122,6 +122,17 @@ class Labels(CatalogTest):
         found = self.ok(self.api.get(self.lake_path + "/policies/keep/objects"))["metadataObjects"]
         self.assertEqual(found, [{"fullName": "cat", "type": "catalog"}])
 
+    def test_numbers_have_an_end(self):
+        policy = (b'{"name":"keep","policyType":"custom","content":{"customRules":{"days":%s},'
+                  b'"supportedObjectTypes":["TABLE"]}}')
+        statistics = self.objects("table", "cat.sch.tab", "statistics")
+        for number in b"1e999", b"-1E400":
+            self.fails(self.api.post(self.lake_path + "/policies", policy % number), 400, 1001,
+                       "IllegalArgumentException", "too large")
+            self.fails(self.api.put(statistics, b'{"updates":{"custom-n":[%s]}}' % number), 400,
+                       1001, "IllegalArgumentException", "too large")
+        self.ok(self.api.post(self.lake_path + "/policies", policy % b"1e308"))
+
     def test_without_authorization_there_are_no_users(self):
         for method, target, body in (
                 ("get", "/users", None), ("post", "/groups", {"name": "g"}),
@@ -233,9 +244,39 @@ class Authorized(CatalogTest):
 
         self.assertEqual(shown(self.api), [whole.items(), whole.items()])
         self.assertEqual(shown(self.bob), [hidden.items(), hidden.items()])
+        # What is hidden has no ETag: that of the whole does not mean it, nor the other way round.
+        tag = self.api.get(target).headers["ETag"]
+        self.assertEqual(self.api.get(target, If_None_Match=tag).status, 304)
+        for known in tag, "*":
+            answer = self.bob.get(target, If_None_Match=known)
+            self.assertEqual(self.ok(answer)["catalog"]["properties"]["jdbc-password"], "******")
+            self.assertIsNone(answer.headers["ETag"])
         self.ok(self.api.put(f"{self.lake_path}/owners/catalog/cat",
                              {"name": "bob", "type": "user"}))
-        self.assertEqual(shown(self.bob), [whole.items(), hidden.items()])
+        self.assertEqual(shown(self.bob), [whole.items(), whole.items()])
+        self.assertEqual(self.bob.get(target, If_None_Match=tag).status, 304)
+        # Another that takes its name has another owner.
+        self.ok(self.alter(target, update("rename", newName="moved")))
+        self.ok(self.api.post(path(self.lake, None), {
+            "name": "cat", "type": "relational", "provider": "hive", "properties": secrets}))
+        self.ok(self.grant("catalog", "cat", privilege("use_catalog")))
+        properties = self.ok(self.bob.get(target))["catalog"]["properties"]
+        self.assertLessEqual(dict.fromkeys(secrets, "******").items(), properties.items())
+
+    def test_what_is_shown_in_place_of_secrets_is_none(self):
+        target = path(self.lake, "cat")
+        mask = update("setProperty", property="jdbc-password", value="******")
+        said = "jdbc-password", "******"
+        for answer in (self.alter(target, mask),
+                       self.api.post(path(self.lake, None), {
+                           "name": "new", "type": "relational", "provider": "hive",
+                           "properties": {"jdbc-password": "******"}})):
+            self.fails(answer, 400, 1001, "IllegalArgumentException", *said)
+        self.ok(self.alter(target, update("setProperty", property="stars", value="******")))
+        # Those of all else are shown as they are.
+        self.ok(self.alter(path(*self.schema), mask))
+        schema = self.ok(self.api.get(path(*self.schema)))["schema"]
+        self.assertEqual(schema["properties"]["jdbc-password"], "******")
 
     def test_permissions(self):
         self.add_bob()

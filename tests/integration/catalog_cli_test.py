@@ -1,5 +1,6 @@
 """`trellis catalog`, against a running server, and an import from something like a Gravitino."""
 
+import copy
 import http.server
 import json
 import os
@@ -257,7 +258,11 @@ class Find(CatalogCommandTest):
                          rows)
         self.assertEqual(self.catalog("search", "lake", "--column", "pr", "--type", "table").rows,
                          rows[1:])
+        columns = self.catalog("search", "lake", "--type", "column").rows
+        self.assertEqual(sorted(columns), [["column", f"lake.hive.sales.{name}"] for name in (
+            "orders.day", "orders.id", "orders.tags", "prices.id", "prices.price")])
         self.wrong("it needs a NAME, --column, --tag or --type", "search", "lake")
+        self.wrong("it is one of", "show", "lake.hive.sales.orders", "--type", "column")
 
     def test_log(self):
         self.make_schema()
@@ -336,6 +341,35 @@ class TransferOfAccess(CatalogCommandTest):
         self.refused("its label would name another, and it has none", "whoami", "--token",
                      tokens[""], "--user", "ann")
         self.assertRegex(self.catalog("whoami", "--token", tokens[""]).out, "^token [0-9a-f]+ of ")
+
+    def test_secrets_of_others_are_left_out(self):
+        self.make_schema()
+        self.catalog("create", "lake.own", "--provider", "hive")
+        for path in "lake.hive", "lake.own":
+            self.catalog("alter", path, "--set", "jdbc-password=x")
+        privileges = [{"name": "use_catalog", "condition": "allow"}]
+        lines = [{"type": "user", "names": ["lake", "bob"],
+                  "entity": {"name": "bob", "roles": ["reader"]}},
+                 {"type": "owner", "names": ["lake", "bob"],
+                  "entity": {"fullName": "own", "type": "catalog", "ownerType": "user"}},
+                 {"type": "role", "names": ["lake", "reader"],
+                  "entity": {"name": "reader", "securableObjects": [
+                      {"fullName": "hive", "type": "catalog", "privileges": privileges}]}}]
+        self.catalog("import", stdin="\n".join(map(json.dumps, lines)).encode())
+
+        def exported(*user):
+            done = self.catalog("export", "lake", *user)
+            return done, {line["names"][1]: line["entity"]["properties"].get("jdbc-password")
+                          for line in done.lines if line["type"] == "catalog"}
+        done, secrets = exported()
+        self.assertEqual((done.err, secrets), ("", {"hive": "x", "own": "x"}))
+        done, secrets = exported("--user", "bob")
+        self.assertEqual(secrets, {"hive": None, "own": "x"})
+        self.assertEqual(done.err, "trellis: lake.hive: left out, for only its owners see them: "
+                                   "jdbc-password\n")
+        self.use_new_keyspace()
+        self.catalog("import", stdin=done.bytes)
+        self.assertNotIn("jdbc-password", self.entity("lake.hive")["properties"])
 
     def test_metalakes_of_others(self):
         self.make_schema()
@@ -559,7 +593,7 @@ class FakeGravitino(http.server.ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), self.Handler)
-        self.answers = dict(self.answers)
+        self.answers = copy.deepcopy(self.answers)
         self.users = set()
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -581,6 +615,16 @@ class FromGravitino(CatalogCommandTest):
         self.assertEqual(self.entity("lake.hive.a/b.t")["columns"][0]["name"], "id")
         self.assertEqual(self.entity("lake.files.s.f")["storageLocations"], {"unknown": "s3://f"})
         self.assertEqual(self.entity("lake")["comment"], "c")
+
+    def test_secrets_that_it_hides_are_left_out(self):
+        self.gravitino.answers["/api/metalakes/lake/catalogs"]["catalogs"][0]["properties"].update(
+            {"jdbc-user": "******", "jdbc-password": "******", "uri": "thrift://h"})
+        done = self.catalog("import", "--from", self.gravitino.url)
+        self.assertEqual(done.err, "trellis: lake.hive: left out, for only its owners see them: "
+                                   "jdbc-user, jdbc-password\n")
+        properties = self.entity("lake.hive")["properties"]
+        self.assertEqual(properties["uri"], "thrift://h")
+        self.assertFalse({"jdbc-user", "jdbc-password"} & set(properties))
 
     def test_what_cannot_be_imported_is_told(self):
         lake = "/api/metalakes/lake"
