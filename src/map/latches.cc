@@ -1,7 +1,6 @@
 #include "map/latches.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -41,18 +40,27 @@ LatchTable::Held::Held(LatchTable& table, const Scope& scope, Patience patience)
     return;
   }
   const auto end = std::chrono::steady_clock::now() + patience_of_tries;
-  const auto taken = std::find_if_not(latches_.begin(), latches_.end(), [&](const Latch& latch) {
-    bool is_taken = try_lock(latch);
-    while (!is_taken && std::chrono::steady_clock::now() < end) {
-      std::this_thread::yield();
-      is_taken = try_lock(latch);
-    }
-    return is_taken;
-  });
+  const auto taken = std::find_if_not(latches_.begin(), latches_.end(),
+                                      [&](const Latch& latch) { return try_until(latch, end); });
   has_all_ = taken == latches_.end();
   if (has_all_) return;
   latches_.erase(taken, latches_.end());
   release();
+}
+
+bool LatchTable::Held::try_until(const Latch& latch, std::chrono::steady_clock::time_point end) {
+  std::atomic<bool>& is_held_long = latch.stripe->is_held_long;
+  bool is_taken = try_lock(latch);
+  while (!is_taken && !is_held_long.load(std::memory_order_relaxed)) {
+    if (std::chrono::steady_clock::now() >= end)
+      is_held_long.store(true, std::memory_order_relaxed);
+    else
+      std::this_thread::yield();
+    is_taken = try_lock(latch);
+  }
+  if (is_taken && is_held_long.load(std::memory_order_relaxed))
+    is_held_long.store(false, std::memory_order_relaxed);
+  return is_taken;
 }
 
 bool LatchTable::Held::try_lock(const Latch& latch) {

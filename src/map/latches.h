@@ -5,6 +5,8 @@
 // so no two scopes can wait for each other in a circle.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -18,6 +20,9 @@ class LatchTable {
  private:
   struct alignas(64) Stripe {
     SharedMutex mutex;
+    // A try ran out of patience, and none had luck since: it is held for long, by a check of a
+    // whole keyspace perhaps, and who waits for it waits for nothing.
+    std::atomic<bool> is_held_long{false};
   };
 
  public:
@@ -42,6 +47,7 @@ class LatchTable {
     };
     static void lock(const Latch& latch);
     static bool try_lock(const Latch& latch);
+    static bool try_until(const Latch& latch, std::chrono::steady_clock::time_point end);
 
     std::vector<Latch> latches_;
     bool has_all_ = true;

@@ -90,6 +90,20 @@ TEST(Latches, WhoOnlyTriesGetsAllOrNone) {
   EXPECT_FALSE(LatchTable::Held(table, one, Patience::tries).has_all());
 }
 
+// Each would take 100 us: a loop that tries must not lose that with every command.
+TEST(Latches, TriesAreShortWhileOneIsHeldForLong) {
+  LatchTable table;
+  const Scope all = Scope::all_of(KeyspaceId{7});
+  const auto began = std::chrono::steady_clock::now();
+  {
+    const LatchTable::Held held(table, all);
+    for (int i = 0; i < 30'000; i++)
+      ASSERT_FALSE(LatchTable::Held(table, all, LatchTable::Held::Patience::tries).has_all());
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(2));
+  EXPECT_TRUE(LatchTable::Held(table, all, LatchTable::Held::Patience::tries).has_all());
+}
+
 TEST(Latches, ReleaseLetsOthersIn) {
   LatchTable table;
   Scope scope = Scope::in(ks);
