@@ -88,7 +88,7 @@ struct CatalogSearch {
   std::optional<CatalogType> type = {};  // alone: all of it
   std::string page_token = {};           // of the page before
   size_t limit = 100;
-  // What else is left out, as if it were not there; may be empty.
+  // What else is left out, as if it were not there; may be empty. Asked of a table for its columns.
   std::function<Result<bool>(const EntityPath& path)> sees = {};
 };
 struct CatalogFound {
@@ -172,6 +172,8 @@ class Catalog final : public GarbageOwner {
   Result<CatalogRef> new_ref(Tenant& tenant, CatalogType type);
   // The names of what a ref names, if it lives with all above it.
   Result<std::optional<EntityPath>> path_of(Tenant& tenant, const CatalogRef& ref);
+  // The same with the ids that lead there. REQUIRES: no column.
+  Result<std::optional<EntityWay>> way_of(Tenant& tenant, const CatalogRef& ref);
 
  private:
   Result<uint64_t> next_id(Tenant& tenant);

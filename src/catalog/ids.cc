@@ -84,29 +84,35 @@ Result<CatalogRef> Catalog::new_ref(Tenant& tenant, CatalogType type) {
   return CatalogRef::of(type, make_uuid(tenant.map().clock.unix_ms(), random_.next(), id));
 }
 
-Result<std::optional<EntityPath>> Catalog::path_of(Tenant& tenant, const CatalogRef& ref) {
-  CatalogRef of = ref;
-  if (ref.type == CatalogType::column) of = CatalogRef::of(CatalogType::table, ref.number());
+Result<std::optional<EntityWay>> Catalog::way_of(Tenant& tenant, const CatalogRef& ref) {
   std::optional<EntityPath> path;
   EntityWay way;
   do {
     const std::optional<EntityPath> before = std::move(path);
-    TRY_ASSIGN(path, written_path(tenant, of));
-    if (!path) return path;
+    TRY_ASSIGN(path, written_path(tenant, ref));
+    if (!path) return std::optional<EntityWay>();
     TRY_ASSIGN(way, find_way(tenant, *path));
-    if (!leads_to(way, of) && path == before) return std::optional<EntityPath>();
-  } while (!leads_to(way, of));  // something was renamed meanwhile, or is dropped
-  if (ref.type != CatalogType::column) return path;
+    if (!leads_to(way, ref) && path == before) return std::optional<EntityWay>();
+  } while (!leads_to(way, ref));  // something was renamed meanwhile, or is dropped
+  return std::optional(std::move(way));
+}
+
+Result<std::optional<EntityPath>> Catalog::path_of(Tenant& tenant, const CatalogRef& ref) {
+  CatalogRef of = ref;
+  if (ref.type == CatalogType::column) of = CatalogRef::of(CatalogType::table, ref.number());
+  TRY_ASSIGN(std::optional<EntityWay> way, way_of(tenant, of));
+  if (!way) return std::optional<EntityPath>();
+  if (ref.type != CatalogType::column) return std::optional(std::move(way->path));
 
   Value value;
-  TRY(tenant.map().engine.get(entity_key(tenant.id(), way.above(), of), value));
+  TRY(tenant.map().engine.get(entity_key(tenant.id(), way->above(), of), value));
   if (!value.found()) return std::optional<EntityPath>();
-  TRY_ASSIGN(const Entity table, decode_entity(way.above(), of, value.bytes()));
+  TRY_ASSIGN(const Entity table, decode_entity(way->above(), of, value.bytes()));
   for (const stored::CatalogColumn& column : table.stored.table().columns()) {
     if (column.id() != ref.column_number().value) continue;
-    path->type = CatalogType::column;
-    path->names.push_back(column.name());
-    return path;
+    way->path.type = CatalogType::column;
+    way->path.names.push_back(column.name());
+    return std::optional(std::move(way->path));
   }
   return std::optional<EntityPath>();
 }

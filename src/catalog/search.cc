@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "catalog/catalog.h"
 
@@ -12,6 +13,8 @@ constexpr size_t found_max = 1'000;
 // How many records one call looks at, whatever it finds.
 constexpr size_t looks_max = 2'000;
 constexpr size_t look_at_once = 256;
+// Of tables that one call decodes for their columns: such a look may cost what thousands do.
+constexpr size_t decoded_bytes_max = 16 * 1024 * 1024;
 
 // '*' is any text; behind the pattern, too.
 bool matches_pattern(std::string_view name, std::string_view pattern) {
@@ -84,19 +87,10 @@ class Finder {
     for (size_t looked = 0; looked < looks_max; looked += look_at_once) {
       std::vector<Hit> hits;
       TRY_ASSIGN(ScanPage scanned, look(from, hits));
-      for (Hit& hit : hits) {
-        TRY_ASSIGN(std::optional<EntityPath> path, catalog_.path_of(tenant_, hit.ref));
-        if (path && makes_tables_) {
-          TRY_ASSIGN(path, table_of(hit.ref, *path));
-        }
-        if (!path) continue;
-        TRY_ASSIGN(bool fits, fits_all(*path));
-        if (fits && search_.sees) {
-          TRY_ASSIGN(fits, search_.sees(*path));
-        }
-        if (!fits) continue;
-        page.found.push_back({hit.ref, std::move(*path)});
-        if (page.found.size() < search_.limit) continue;
+      for (const Hit& hit : hits) {
+        TRY_ASSIGN(std::optional<CatalogFound> found, what_fits(hit.ref));
+        if (found) page.found.push_back(std::move(*found));
+        if (page.found.size() < search_.limit && decoded_bytes_ < decoded_bytes_max) continue;
         page.next_page_token = token_of(successor(hit.key));
         return page;
       }
@@ -126,46 +120,90 @@ class Finder {
         {.begin = from, .end = prefix_end(prefix_), .entries_max = look_at_once}, take);
   }
 
-  // What was looked through fits already as far as it says.
-  Result<bool> fits_all(const EntityPath& path) {
-    const bool is_column = path.type == CatalogType::column;
-    const bool of_column = is_column && !search_.column.empty();
-    const std::string& name = of_column ? path.names[path.names.size() - 2] : path.name();
-    if (!search_.name.empty() && !matches_pattern(searched(name), name_)) return false;
-    if (search_.type && path.type != *search_.type) return false;
-    if (search_.column.empty() || makes_tables_) return true;
-    if (is_column) return matches_pattern(searched(path.name()), column_);
-    if (path.type != CatalogType::table) return false;
-    TRY_ASSIGN(const std::optional<CatalogRef> column, first_column(path));
-    return column.has_value();
-  }
-
-  // The first column of a table that fits.
-  Result<std::optional<CatalogRef>> first_column(const EntityPath& path) {
-    const std::optional<CatalogRef> none;
-    TRY_ASSIGN(const EntityWay way, find_way(tenant_, path));
-    if (!way.complete()) return none;
+  // A table that columns were looked for in: decoded once, however many of them are found.
+  struct Table {
+    CatalogRef ref;
+    EntityPath path = {};                                    // without names: it does not live
+    std::unordered_map<uint64_t, std::string> columns = {};  // that fit, by id
+    std::optional<uint64_t> first = {};                      // of them
+    std::optional<bool> is_seen = {};                        // if somebody has asked
+  };
+  Result<Table*> table_at(const EntityId& number) {
+    const auto ref = CatalogRef::of(CatalogType::table, number);
+    const auto [at, is_new] = tables_.try_emplace(number.value, Table{ref});
+    Table& table = at->second;
+    if (!is_new) return &table;
+    TRY_ASSIGN(std::optional<EntityWay> way, catalog_.way_of(tenant_, ref));
+    if (!way) return &table;
     Value value;
-    TRY(tenant_.map().engine.get(entity_key(tenant_.id(), way.above(), way.ref()), value));
-    if (!value.found()) return none;
-    TRY_ASSIGN(const Entity table, decode_entity(way.above(), way.ref(), value.bytes()));
-    for (const stored::CatalogColumn& column : table.stored.table().columns())
-      if (matches_pattern(searched(column.name()), column_))
-        return std::optional(CatalogRef::column(way.ref().number(), EntityId{column.id()}));
-    return none;
+    TRY(tenant_.map().engine.get(entity_key(tenant_.id(), way->above(), ref), value));
+    if (!value.found()) return &table;
+    decoded_bytes_ += value.bytes().size();
+    TRY_ASSIGN(const Entity entity, decode_entity(way->above(), ref, value.bytes()));
+    for (const stored::CatalogColumn& column : entity.stored.table().columns()) {
+      if (!matches_pattern(searched(column.name()), column_)) continue;
+      if (!table.first) table.first = column.id();
+      table.columns.try_emplace(column.id(), column.name());
+    }
+    table.path = std::move(way->path);
+    return &table;
   }
 
-  // Of a column, which `ref` becomes. Only the first one that fits is asked for its table: then
-  // each is found once, on whatever page.
-  Result<std::optional<EntityPath>> table_of(CatalogRef& ref, const EntityPath& column) {
-    EntityPath table{CatalogType::table, column.names};
-    table.names.pop_back();
-    TRY_ASSIGN(const std::optional<CatalogRef> first, first_column(table));
-    if (first != ref) return std::optional<EntityPath>();
-    TRY_ASSIGN(const EntityWay way, find_way(tenant_, table));
-    if (!way.complete()) return std::optional<EntityPath>();
-    ref = way.ref();
-    return std::optional(std::move(table));
+  // What was looked through fits already as far as it says.
+  Result<std::optional<CatalogFound>> what_fits(const CatalogRef& ref) {
+    const bool is_table = ref.type == CatalogType::table && !search_.column.empty();
+    if (ref.type == CatalogType::column || is_table) {
+      TRY_ASSIGN(Table * table, table_at(ref.number()));
+      return ref.type == CatalogType::column ? column_that_fits(*table, ref.column_number().value)
+                                             : table_that_fits(*table);
+    }
+    std::optional<CatalogFound> found;
+    if (!search_.column.empty()) return found;
+    TRY_ASSIGN(std::optional<EntityPath> path, catalog_.path_of(tenant_, ref));
+    if (!path || !has_name(path->name()) || !has_type(ref.type)) return found;
+    bool is_seen = true;
+    if (search_.sees) {
+      TRY_ASSIGN(is_seen, search_.sees(*path));
+    }
+    if (is_seen) found = {ref, std::move(*path)};
+    return found;
+  }
+
+  Result<std::optional<CatalogFound>> table_that_fits(Table& table) {
+    std::optional<CatalogFound> found;
+    if (!table.first || !has_name(table.path.name()) || !has_type(CatalogType::table)) return found;
+    TRY_ASSIGN(const bool is_seen, sees(table));
+    if (is_seen) found = {table.ref, table.path};
+    return found;
+  }
+
+  Result<std::optional<CatalogFound>> column_that_fits(Table& table, uint64_t id) {
+    std::optional<CatalogFound> found;
+    const auto column = table.columns.find(id);
+    if (column == table.columns.end()) return found;
+    // Only the first is asked for its table: so each is found once, on whatever page.
+    if (makes_tables_) return id == table.first ? table_that_fits(table) : found;
+    const bool is_named = has_name(search_.column.empty() ? column->second : table.path.name());
+    if (!is_named || !has_type(CatalogType::column)) return found;
+    TRY_ASSIGN(const bool is_seen, sees(table));
+    if (!is_seen) return found;
+    found = {CatalogRef::column(table.ref.number(), EntityId{id}), table.path};
+    found->path.type = CatalogType::column;
+    found->path.names.push_back(column->second);
+    return found;
+  }
+
+  bool has_name(std::string_view name) const {
+    return search_.name.empty() || matches_pattern(searched(name), name_);
+  }
+  bool has_type(CatalogType type) const { return !search_.type || *search_.type == type; }
+  // Nobody has a privilege on a column, or owns one: whoever sees its table sees it.
+  Result<bool> sees(Table& table) {
+    if (!search_.sees) return true;
+    if (!table.is_seen) {
+      TRY_ASSIGN(table.is_seen, search_.sees(table.path));
+    }
+    return *table.is_seen;
   }
 
   Catalog& catalog_;
@@ -176,6 +214,8 @@ class Finder {
   const Bytes& pattern_;     // of what is looked through
   const bool makes_tables_;  // of the columns that are found
   Bytes prefix_;
+  std::unordered_map<uint64_t, Table> tables_;  // by id
+  size_t decoded_bytes_ = 0;
 };
 
 }  // namespace

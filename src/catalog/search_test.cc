@@ -1,4 +1,5 @@
 #include "catalog/catalog_fixture.h"
+#include "support/hooked_engine.h"
 
 namespace trellis {
 namespace {
@@ -136,6 +137,61 @@ TEST_P(CatalogSearchTest, RareOnesAmongManyAreFound) {
   ASSERT_OK(first);
   EXPECT_FALSE(first->next_page_token.empty());
   EXPECT_EQ(find({.name = "*eedle"}), Names{"table lake.cat.sch.needle"});
+}
+
+// A table is read once for all of its columns that a call finds.
+TEST_P(CatalogSearchTest, WideTablesCostNoMore) {
+  create_schema();
+  std::vector<std::string> columns;
+  for (size_t i = 0; i < catalog_columns_max; i++) columns.push_back("c" + std::to_string(i));
+  create(table("wide"), draft_with_columns(columns));
+  HookedEngine hooked(memory_);
+  Transactor transactor(hooked, clock_, {.way = GetParam(), .check_scope = true});
+  Tenant tenant({hooked, transactor, clock_}, id_);
+  size_t gets = 0;
+  std::function<void()> count = [&] {
+    gets++;
+    hooked.after_get = count;
+  };
+  size_t seen = 0;
+  CatalogSearch search{.column = "c", .limit = 1'000, .sees = [&](const EntityPath&) {
+                         seen++;
+                         return Result<bool>(true);
+                       }};
+  for (const CatalogType type : {CatalogType::table, CatalogType::column}) {
+    search.type = type;
+    search.page_token.clear();
+    size_t found = 0;
+    do {
+      gets = seen = 0;
+      hooked.after_get = count;
+      const auto page = catalog_->search({tenant, reader, "ada"}, "lake", search);
+      ASSERT_OK(page);
+      EXPECT_LE(gets, 50u);
+      EXPECT_LE(seen, 1u);
+      found += page->found.size();
+      search.page_token = page->next_page_token;
+    } while (!search.page_token.empty());
+    EXPECT_EQ(found, type == CatalogType::table ? 1 : catalog_columns_max);
+  }
+}
+
+// A call decodes so much of tables and no more.
+TEST_P(CatalogSearchTest, LargeTablesTakeMorePages) {
+  create_schema();
+  constexpr size_t tables = 12;
+  for (size_t i = 0; i < tables; i++) {
+    stored::CatalogEntity draft = draft_with_columns({"id", "mail"});
+    draft.set_comment(std::string(3 << 20, 'x'));
+    create(table("t" + std::to_string(i)), std::move(draft));
+  }
+  for (const CatalogType type : {CatalogType::table, CatalogType::column}) {
+    const auto first = catalog_->search(call(reader), "lake", {.column = "mail", .type = type});
+    ASSERT_OK(first);
+    EXPECT_EQ(first->found.size(), 6u);
+    EXPECT_FALSE(first->next_page_token.empty());
+    EXPECT_EQ(find({.column = "mail", .type = type}).size(), tables);
+  }
 }
 
 TEST_P(CatalogSearchTest, BadQuestionsAreRefused) {
