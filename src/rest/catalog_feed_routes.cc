@@ -94,6 +94,11 @@ Result<HttpResponse> search_metalake(CatalogRequest& request) {
   search.tag = std::move(tag).value_or("");
   search.page_token = std::move(token).value_or("");
   if (request.access.has_value()) {
+    if (!search.tag.empty()) {  // what has a tag tells of the tag
+      TRY_ASSIGN(const bool sees_tag,
+                 request.access->may_load({CatalogType::tag, {request.names[0], search.tag}}));
+      if (!sees_tag) return no_such(CatalogType::tag, search.tag);
+    }
     search.sees = [&](const EntityPath& path) { return request.access->may_load(path); };
     if (!search.page_token.empty()) {
       auto opened = open_sealed(search.page_token);

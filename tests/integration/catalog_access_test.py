@@ -561,6 +561,25 @@ class Authorized(CatalogTest):
         self.forbidden(self.bob.post(target, {"tagsToRemove": ["pii"]}))
         self.assertEqual(self.ok(self.bob.get(target))["names"], ["pii"])
 
+    def test_hidden_tags_are_not_searched_by(self):
+        """Nor is it told whether there are any."""
+        self.ok(self.api.post(self.lake_path + "/tags", {"name": "pii"}))
+        self.ok(self.api.post(self.lake_path + "/objects/catalog/cat/tags",
+                              {"tagsToAdd": ["pii"]}))
+        self.add_bob()
+        self.ok(self.grant("metalake", self.lake, privilege("use_catalog")))
+        messages = []
+        for tag in ("pii", "none"):
+            answer = self.bob.get(f"{self.lake_path}/search?tag={tag}")
+            failed = self.fails(answer, 404, 1003, "NoSuchTagException", tag)
+            messages.append(failed["message"].replace(tag, "TAG"))
+        self.assertEqual(messages[0], messages[1])
+        self.fails(self.api.get(self.lake_path + "/search?tag=none"), 404, 1003,
+                   "NoSuchTagException", messages[0].replace("TAG", "none"))
+        self.ok(self.grant("tag", "pii", privilege("view_tag")))
+        found = self.ok(self.bob.get(self.lake_path + "/search?tag=pii"))["metadataObjects"]
+        self.assertEqual(found, [{"fullName": "cat", "type": "catalog"}])
+
     def test_conditions(self):
         self.ok(self.api.post(self.lake_path + "/groups", {"name": "g"}))
         self.add_bob()
