@@ -205,6 +205,7 @@ class Check {
   }
 
   void check_search() {
+    std::map<CatalogRef, std::vector<Bytes>> keys_of;
     for (const auto& [key, value] : records_["ix"]) {
       Bytes scratch;
       const auto found = decode<CatalogSearchKey>(key, scratch);
@@ -220,7 +221,9 @@ class Check {
         problem("{} is found and is not there", text(ref));
         continue;
       }
-      const std::vector<Bytes> keys = search_keys(keyspace_, entity->second);
+      const auto [at, is_new] = keys_of.try_emplace(ref);
+      std::vector<Bytes>& keys = at->second;
+      if (is_new) keys = search_keys(keyspace_, entity->second);
       if (!std::binary_search(keys.begin(), keys.end(), key))
         problem("{} is found by {}", text(ref), quote(found->name));
     }
