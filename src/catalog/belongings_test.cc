@@ -326,6 +326,37 @@ TEST_P(BelongingsTest, AssignedPartitions) {
   EXPECT_REASON(catalog_->load(call(), table("v")), Code::not_found, "no_such_table");
 }
 
+TEST_P(BelongingsTest, PartitionsAreBounded) {
+  const auto partition = [](const std::string& name, size_t bytes) {
+    const std::string literal = R"({"type":"literal","dataType":"long","value":"1"})";
+    return R"({"type":"range","name":")" + name + R"(","lower":)" + literal + R"(,"upper":)" +
+           literal + R"(,"properties":{"k":")" + std::string(bytes, 'x') + R"("}})";
+  };
+  const auto make = [&](const std::string& name, const std::string& assignments) -> Status {
+    TRY_ASSIGN(
+        stored::CatalogEntity draft,
+        draft_of(
+            CatalogType::table,
+            json_of(R"({"name":")" + name +
+                    R"(","columns":[{"name":"n","type":"long"}],)"
+                    R"("partitioning":[{"strategy":"range","fieldName":["n"],"assignments":[)" +
+                    assignments + "]}]}")));
+    TRY_ASSIGN(const CatalogExtra extra, with_assignments(*draft.mutable_table(), {}));
+    TRY(catalog_->create(call(), table(name), std::move(draft), extra));
+    return {};
+  };
+  constexpr size_t most = catalog_entity_bytes_max - 1'000;
+  ASSERT_OK(make("t", partition("a", most / 2) + "," + partition("b", most / 2)));
+  EXPECT_REASON(make("u", partition("a", most / 2) + "," + partition("b", most / 2 + 1'000)),
+                Code::invalid, "illegal_argument");
+  EXPECT_REASON(make("u", partition("a", most + 1'000)), Code::invalid, "illegal_argument");
+  EXPECT_OK(add(R"({"partitions":[)" + partition("c", most) + "]}"));
+  EXPECT_REASON(add(R"({"partitions":[)" + partition("d", most + 1'000) + "]}"), Code::invalid,
+                "illegal_argument");
+  for (const std::string name : {"a", "b", "c", "d"})
+    EXPECT_EQ(load_partition(call(reader), table("t"), name).has_value(), name != "d") << name;
+}
+
 TEST_P(BelongingsTest, Partitions) {
   EXPECT_REASON(add(day("1")), Code::not_found, "no_such_table");
   create_partitioned();
@@ -391,8 +422,7 @@ TEST_P(BelongingsTest, Statistics) {
       R"({"updates":{"custom-b":1.0,"custom-a":1,"custom-c":"x","custom-d":[true,{"k":[2.5]}]}})"));
   EXPECT_EQ(statistics(), R"(custom-a=1;custom-b=1.0;custom-c="x";custom-d=[true,{"k":[2.5]}];)");
   ASSERT_OK(update(R"({"updates":{"custom-a":-2}})"));
-  EXPECT_EQ(statistics(),
-            R"(custom-a=-2;custom-b=1.0;custom-c="x";custom-d=[true,{"k":[2.5]}];)");
+  EXPECT_EQ(statistics(), R"(custom-a=-2;custom-b=1.0;custom-c="x";custom-d=[true,{"k":[2.5]}];)");
   for (const auto& [request, message] : std::initializer_list<std::pair<const char*, const char*>>{
            {R"({"updates":{"":1}})", "statistic name must not be null or empty"},
            {R"({"updates":{"custom-a":null}})",

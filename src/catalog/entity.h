@@ -16,7 +16,7 @@ namespace trellis {
 
 // Of one name, in bytes; what else a name must be like is checked by whoever takes it from a user.
 inline constexpr size_t catalog_name_bytes_max = 1'024;
-// Of one entity as it is stored.
+// Of one entity or partition as it is stored, and of all partitions that a table is made with.
 inline constexpr size_t catalog_entity_bytes_max = 4 * 1024 * 1024;
 // Of tags, policies, users, groups and roles, many of which are read at once.
 inline constexpr size_t catalog_member_bytes_max = 64 * 1024;

@@ -39,14 +39,17 @@ Result<std::string> name_of(const json::value& partition) {
                                       catalog_name_bytes_max));
 }
 
-Bytes encode_partition(const json::value& partition) {
+Result<Bytes> encode_partition(const std::string& name, const json::value& partition) {
   stored::CatalogPartition stored;
   stored.set_partition_json(json_text(partition));
-  return encode_message(stored);
+  Bytes value = encode_message(stored);
+  if (value.size() <= catalog_entity_bytes_max) return value;
+  return illegal_argument(fmt::format("Partition {} would take {} bytes, over the limit of {}",
+                                      quote(name), value.size(), catalog_entity_bytes_max));
 }
 
-// By name; the table has none of them any more.
-using PartitionMap = std::map<std::string, json::value>;
+// By name, as they are stored; the table has none of them any more.
+using PartitionMap = std::map<std::string, Bytes>;
 Result<PartitionMap> take_assignments(stored::CatalogTable& table) {
   PartitionMap partitions;
   if (table.partitioning_json().empty()) return partitions;
@@ -64,10 +67,19 @@ Result<PartitionMap> take_assignments(stored::CatalogTable& table) {
   }
   table.set_partitioning_json(json_text(partitioning));
   TRY(check_partitions(table, taken));
-  for (json::value& partition : taken) {
-    TRY_ASSIGN(std::string name, name_of(partition));
-    const auto [at, is_new] = partitions.try_emplace(std::move(name), std::move(partition));
-    if (!is_new) return illegal_argument(fmt::format("Partition {} is given twice", at->first));
+  size_t bytes = 0;
+  for (const json::value& partition : taken) {
+    TRY_ASSIGN(const std::string name, name_of(partition));
+    TRY_ASSIGN(Bytes value, encode_partition(name, partition));
+    bytes += value.size();
+    if (!partitions.try_emplace(name, std::move(value)).second)
+      return illegal_argument(fmt::format("Partition {} is given twice", name));
+  }
+  // They are written in the transaction that makes the table.
+  if (bytes > catalog_entity_bytes_max) {
+    return illegal_argument(
+        fmt::format("A table is made with partitions of at most {} bytes: add the others",
+                    catalog_entity_bytes_max));
   }
   return partitions;
 }
@@ -97,6 +109,7 @@ Result<json::value> read_partition(const json::value& request) {
 Status add_partition(const CatalogCall& call, const EntityPath& table,
                      const json::value& partition) {
   TRY_ASSIGN(const std::string name, name_of(partition));
+  TRY_ASSIGN(const Bytes value, encode_partition(name, partition));
   return change_catalog(
       call, std::span(&table, 1), plan_partition, [&](CatalogChange& change) -> Status {
         TRY(change.require());
@@ -113,7 +126,7 @@ Status add_partition(const CatalogCall& call, const EntityPath& table,
               fmt::format("Partition {} of {} already exists", quote(name), to_string(table)),
               "partition_exists"};
         }
-        change.put(record, encode_partition(partition));
+        change.put(record, value);
         return change.log("add_partition", entity);
       });
 }
@@ -128,10 +141,10 @@ Result<CatalogExtra> with_assignments(stored::CatalogTable& table, CatalogExtra 
   };
   whole.run = [extra, partitions = std::move(partitions)](CatalogChange& change,
                                                           const Entity& entity) -> Status {
-    for (const auto& [name, partition] : partitions) {
+    for (const auto& [name, value] : partitions) {
       TRY_ASSIGN(const CatalogChange::Record record,
                  change.record(partition_key(change.keyspace(), entity.ref, name)));
-      change.put(record, encode_partition(partition));
+      change.put(record, value);
     }
     return extra.run ? extra.run(change, entity) : Status();
   };
