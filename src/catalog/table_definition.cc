@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "catalog/catalog_error.h"
+#include "catalog/data_type.h"
 #include "catalog/request_fields.h"
 
 namespace trellis {
@@ -49,6 +50,9 @@ class TableFields {
   const CatalogColumn* find(const json::value& field) const {
     const auto found = columns_.find(ascii_lowered(first_name(field)));
     return found == columns_.end() ? nullptr : found->second;
+  }
+  bool is_ambiguous(const json::value& field) const {
+    return find(field) == nullptr && columns_.contains(ascii_lowered(first_name(field)));
   }
   // Absent: there is none, or it is a part of something that has no fields.
   Result<std::optional<json::value>> type_of(const json::value& field) const {
@@ -100,12 +104,47 @@ Result<json::value> read_stored(const std::string& text) {
   return stored_json(text);
 }
 
-Status check_fields(const json::value& normal, const TableFields& fields, std::string_view what) {
-  return visit_fields(normal, [&](const json::value& field) -> Status {
-    if (fields.empty()) return illegal_argument("columns cannot be null or empty");
-    if (fields.find(field) != nullptr) return {};
-    return illegal_argument(fmt::format("{} field {} not found in table", what, dotted(field)));
+// `parts`: one of them, or a list.
+template <typename Json, typename Visit>
+Status visit_parts(Json& parts, const Visit& visit) {
+  auto* const list = parts.if_array();
+  if (list == nullptr) return visit(parts);
+  for (auto& part : *list) TRY(visit(part));
+  return {};
+}
+
+// For messages: "partition field a.b", "index i field a".
+std::string naming(std::string_view what, const json::value& part, const json::value& field) {
+  const json::value* const name = part.get_object().if_contains("name");
+  const std::string which =
+      name == nullptr ? "" : fmt::format("{} ", text_of(*name).substr(0, 100));
+  return fmt::format("{} {}field {}", what, which, dotted(field));
+}
+
+Status check_fields(const std::string& text, const TableFields& fields, std::string_view what) {
+  TRY_ASSIGN(const json::value parts, read_stored(text));
+  return visit_parts(parts, [&](const json::value& part) -> Status {
+    return visit_fields(part, [&](const json::value& field) -> Status {
+      if (fields.empty()) return illegal_argument("columns cannot be null or empty");
+      if (fields.find(field) != nullptr) return {};
+      const std::string_view why = fields.is_ambiguous(field)
+                                       ? "is ambiguous: columns differ only in case"
+                                       : "not found in table";
+      return illegal_argument(fmt::format("{} {}", naming(what, part, field), why));
+    });
   });
+}
+
+Status check_index_names(const CatalogTable& table) {
+  TRY_ASSIGN(const json::value indexes, read_stored(table.indexes_json()));
+  std::unordered_set<std::string_view> seen;
+  for (const json::value& index : indexes.get_array()) {
+    const json::value* const name = index.get_object().if_contains("name");
+    if (name != nullptr && !seen.insert(text_of(*name)).second)
+      return illegal_argument(
+          fmt::format("Index {} is given twice", text_of(*name).substr(0, 100)));
+  }
+  return {};
 }
 
 Status check_columns(const CatalogTable& table) {
@@ -124,48 +163,57 @@ Status check_columns(const CatalogTable& table) {
                   fmt::join(incremented, ",")));
 }
 
-// --- renames ---
+bool has_strategy(const json::value& part, std::string_view strategy) {
+  const json::value* const its = part.get_object().if_contains("strategy");
+  return its != nullptr && text_of(*its) == strategy;
+}
 
-using Renames = std::unordered_map<std::string, std::string>;  // from lower case
-Renames renames_of(const CatalogTable& before, const CatalogTable& table) {
-  std::unordered_map<uint64_t, std::string_view> names;
-  for (const CatalogColumn& column : table.columns()) names.try_emplace(column.id(), column.name());
-  Renames renames;
-  for (const CatalogColumn& column : before.columns()) {
-    const auto now = names.find(column.id());
-    if (now != names.end() && now->second != column.name())
-      renames.try_emplace(ascii_lowered(column.name()), now->second);
+// --- columns that change ---
+
+// From fields of a table to those of what updates made of it. A column is known by its id: another
+// that has its name by now is not what was meant.
+class ColumnFollower {
+ public:
+  ColumnFollower(const CatalogTable& before, const CatalogTable& table) : then_(before) {
+    for (const CatalogColumn& column : table.columns())
+      names_.try_emplace(column.id(), column.name());
   }
-  return renames;
-}
 
-bool has_strategy(const json::value& partitioning, std::string_view strategy) {
-  return text_of(partitioning.at("strategy")) == strategy;
-}
-
-Status rename_fields(const Renames& renames, json::value& normal) {
-  return visit_fields(normal, [&](json::value& field) -> Status {
-    const auto found = renames.find(ascii_lowered(first_name(field)));
-    if (found != renames.end()) field.get_array().front() = found->second;
+  Status follow(std::string& text, std::string_view what) const {
+    TRY_ASSIGN(json::value parts, read_stored(text));
+    bool is_changed = false;
+    TRY(visit_parts(parts, [&](json::value& part) -> Status {
+      return visit_fields(part, [&](json::value& field) -> Status {
+        const CatalogColumn* const column = then_.find(field);
+        if (column == nullptr) return {};
+        const auto now = names_.find(column->id());
+        if (now == names_.end()) {
+          return illegal_argument(fmt::format("Column {} cannot be deleted: {} names it",
+                                              column->name(), naming(what, part, field)));
+        }
+        if (has_strategy(part, "identity")) return check_name_stays(*column, now->second);
+        if (now->second == column->name()) return {};
+        field.get_array().front() = now->second;
+        is_changed = true;
+        return {};
+      });
+    }));
+    if (is_changed) text = json_text(parts);
     return {};
-  });
-}
+  }
 
-Status rename_stored_fields(const Renames& renames, std::string& text) {
-  if (text.empty()) return {};
-  TRY_ASSIGN(json::value normal, stored_json(text));
-  TRY(rename_fields(renames, normal));
-  text = json_text(normal);
-  return {};
-}
+ private:
+  static Status check_name_stays(const CatalogColumn& column, const std::string& name) {
+    if (ascii_lowered(name) == ascii_lowered(column.name())) return {};
+    return illegal_argument(
+        fmt::format("Cannot alter partition column {}: it cannot be renamed, since its partitions "
+                    "have its name",
+                    column.name()));
+  }
 
-Status rename_partitioning(const Renames& renames, std::string& text) {
-  TRY_ASSIGN(json::value partitioning, read_stored(text));
-  for (json::value& part : partitioning.get_array())
-    if (!has_strategy(part, "identity")) TRY(rename_fields(renames, part));
-  if (!text.empty()) text = json_text(partitioning);
-  return {};
-}
+  const TableFields then_;
+  std::unordered_map<uint64_t, std::string> names_;  // by id
+};
 
 // --- types of literals ---
 
@@ -208,19 +256,24 @@ Status check_types_stay(const CatalogTable& before, const CatalogTable& table) {
     for (size_t i = 0; i < fields.size(); i++) {
       TRY_ASSIGN(const auto old_type, then.type_of(old_fields[i]));
       TRY_ASSIGN(const auto type, now.type_of(fields[i]));
-      if (!old_type || !type || are_alike(*old_type, *type)) continue;
+      if (!old_type || now.is_ambiguous(fields[i])) continue;
+      if (type && literal_kind(*old_type) == literal_kind(*type)) continue;
       return illegal_argument(
-          fmt::format("Column {} must stay of type {}: the table is partitioned by it",
-                      first_name(fields[i]), text_of(*old_type)));
+          fmt::format("Cannot alter partition column {}: {} must stay of type {}",
+                      first_name(fields[i]), dotted(fields[i]), simple_type(*old_type)));
     }
   }
   return {};
 }
 
+bool is_null(const json::value& literal) {
+  return literal.at("dataType") == "null" || literal.at("value").is_null();
+}
+
 Status check_literal(const TableFields& columns, const json::value& field,
                      const json::value& literal) {
+  if (is_null(literal)) return {};
   const json::value& type = literal.at("dataType");
-  if (type == "null" || literal.at("value").is_null()) return {};
   TRY_ASSIGN(const auto column_type, columns.type_of(field));
   if (!column_type || are_alike(*column_type, type)) return {};
   return illegal_argument(
@@ -269,7 +322,7 @@ Status check_partition(const TableFields& columns, const std::vector<json::value
     const json::value& values = partition.at("values");
     // Gravitino reads those of Hive off the partition's name, so that they are texts.
     const bool are_texts = std::ranges::all_of(values.get_array(), [](const json::value& literal) {
-      return literal_kind(literal.at("dataType")) == "string";
+      return is_null(literal) || literal_kind(literal.at("dataType")) == "string";
     });
     return are_texts ? check_count(given, values) : check_literals(columns, given, values);
   }
@@ -288,7 +341,7 @@ Status check_column(const CatalogColumn& column) {
   if (!column.not_null() || column.default_json().empty()) return {};
   TRY_ASSIGN(const json::value by_default, stored_json(column.default_json()));
   if (text_of(by_default.at("type")) != "literal") return {};
-  if (by_default.at("dataType") != "null" && !by_default.at("value").is_null()) return {};
+  if (!is_null(by_default)) return {};
   return illegal_argument("Column cannot be non-nullable with a null default value: " +
                           column.name());
 }
@@ -296,30 +349,19 @@ Status check_column(const CatalogColumn& column) {
 Status check_table(const CatalogTable& table) {
   TRY(check_columns(table));
   const TableFields fields(table);
-  TRY_ASSIGN(const json::value orders, read_stored(table.sort_orders_json()));
-  TRY(check_fields(orders, fields, "sort order"));
-  TRY_ASSIGN(const json::value distribution, read_stored(table.distribution_json()));
-  TRY(check_fields(distribution, fields, "distribution"));
-  TRY_ASSIGN(const json::value partitioning, read_stored(table.partitioning_json()));
-  TRY(check_fields(partitioning, fields, "partition"));
-  TRY_ASSIGN(const json::value indexes, read_stored(table.indexes_json()));
-  for (const json::value& index : indexes.get_array()) {
-    const json::value* const name = index.get_object().if_contains("name");
-    const std::string what =
-        name == nullptr ? "index" : fmt::format("index {}", text_of(*name).substr(0, 100));
-    TRY(check_fields(index, fields, what));
-  }
-  return {};
+  TRY(check_index_names(table));
+  TRY(check_fields(table.sort_orders_json(), fields, "sort order"));
+  TRY(check_fields(table.distribution_json(), fields, "distribution"));
+  TRY(check_fields(table.partitioning_json(), fields, "partition"));
+  return check_fields(table.indexes_json(), fields, "index");
 }
 
 Status follow_columns(const CatalogTable& before, CatalogTable& table) {
-  const Renames renames = renames_of(before, table);
-  if (!renames.empty()) {
-    TRY(rename_stored_fields(renames, *table.mutable_sort_orders_json()));
-    TRY(rename_stored_fields(renames, *table.mutable_distribution_json()));
-    TRY(rename_stored_fields(renames, *table.mutable_indexes_json()));
-    TRY(rename_partitioning(renames, *table.mutable_partitioning_json()));
-  }
+  const ColumnFollower follower(before, table);
+  TRY(follower.follow(*table.mutable_sort_orders_json(), "sort order"));
+  TRY(follower.follow(*table.mutable_distribution_json(), "distribution"));
+  TRY(follower.follow(*table.mutable_partitioning_json(), "partition"));
+  TRY(follower.follow(*table.mutable_indexes_json(), "index"));
   return table.partitioning_json().empty() ? Status() : check_types_stay(before, table);
 }
 

@@ -45,7 +45,8 @@ TEST(TableDefinitionTest, FieldsAreColumns) {
   EXPECT_EQ(check({"a"}), "sort order field b not found in table");
   EXPECT_EQ(check({}), "columns cannot be null or empty");
   // Two columns that only differ in case: which one is meant?
-  EXPECT_EQ(check({"a", "A", "b"}), "sort order field A.x not found in table");
+  EXPECT_EQ(check({"a", "A", "b"}),
+            "sort order field A.x is ambiguous: columns differ only in case");
 }
 
 // A table that names its columns wherever it can.
@@ -98,15 +99,29 @@ class NamedColumnsTest : public testing::Test {
 };
 
 TEST_F(NamedColumnsTest, AreNotDeleted) {
-  EXPECT_EQ(alter(remove("day")), "partition field day not found in table");
-  EXPECT_EQ(alter(remove("city")), "partition field CITY not found in table");
-  EXPECT_EQ(alter(remove("id")), "sort order field id.part not found in table");
-  EXPECT_EQ(alter(remove("x")), "");
-  // As a whole it fits.
-  EXPECT_EQ(alter(remove("day") + R"(,{"@type":"addColumn","fieldName":["Day"],"type":"date"})"),
-            "");
+  EXPECT_EQ(alter(remove("day")), "Column day cannot be deleted: partition field day names it");
+  EXPECT_EQ(alter(remove("city")), "Column city cannot be deleted: partition field CITY names it");
+  EXPECT_EQ(alter(remove("id")), "Column id cannot be deleted: sort order field id.part names it");
   EXPECT_EQ(alter(R"({"@type":"addColumn","fieldName":["DAY"],"type":"date"})"),
-            "partition field day not found in table");
+            "partition field day is ambiguous: columns differ only in case");
+  // Another column of the name is not what was meant.
+  for (const std::string column : {"day", "city", "age", "id"}) {
+    const std::string again =
+        R"({"@type":"addColumn","fieldName":[")" + column + R"("],"type":"date"})";
+    for (const std::string& other : {again, rename("x", column)})
+      EXPECT_TRUE(alter(remove(column) + "," + other)
+                      .starts_with("Column " + column + " cannot be deleted: "));
+  }
+  EXPECT_EQ(alter(remove("x")), "");
+}
+
+TEST_F(NamedColumnsTest, AreDeletedWithTheirIndex) {
+  entity_.mutable_table()->clear_sort_orders_json();
+  entity_.mutable_table()->clear_distribution_json();
+  entity_.mutable_table()->clear_partitioning_json();
+  const std::string index = R"({"@type":"deleteTableIndex","name":"pk"})";
+  EXPECT_EQ(alter(remove("id")), "Column id cannot be deleted: index pk field id names it");
+  EXPECT_EQ(alter(remove("id") + "," + index), "");
 }
 
 TEST_F(NamedColumnsTest, TakeWhatNamesThemAlong) {
@@ -131,20 +146,48 @@ TEST_F(NamedColumnsTest, TakeWhatNamesThemAlong) {
             R"([{"indexType":"PRIMARY_KEY","name":"pk","fieldNames":[["key"]],)"
             R"("properties":{"fieldName":"id"}},)"
             R"({"indexType":"BTREE","name":"j","fieldNames":[["id"]],"properties":{}}])");
-  // Identity partitions have the names of their fields.
-  EXPECT_EQ(alter(rename("day", "date")), "partition field day not found in table");
+}
+
+// Identity partitions have the names of their fields.
+TEST_F(NamedColumnsTest, KeepTheNamesOfPartitions) {
+  const std::string refused =
+      "Cannot alter partition column day: it cannot be renamed, since its partitions have its name";
+  const std::string away = rename("day", "d");
+  EXPECT_EQ(alter(away), refused);
+  EXPECT_EQ(alter(away + "," + rename("x", "day")), refused);
+  EXPECT_EQ(alter(away + R"(,{"@type":"addColumn","fieldName":["day"],"type":"date"})"), refused);
+  EXPECT_EQ(alter(away + "," + rename("d", "day")), "");
   EXPECT_EQ(alter(rename("day", "DAY")), "");
 }
 
 TEST_F(NamedColumnsTest, KeepTheTypesOfPartitions) {
   EXPECT_EQ(alter(retype("day", "string")),
-            "Column day must stay of type date: the table is partitioned by it");
+            "Cannot alter partition column day: day must stay of type date");
   EXPECT_EQ(alter(rename("age", "years") + "," + retype("years", "long")),
-            "Column years must stay of type integer: the table is partitioned by it");
-  EXPECT_EQ(alter(rename("day", "d") + "," + rename("x", "day")),
-            "Column day must stay of type date: the table is partitioned by it");
+            "Cannot alter partition column years: years must stay of type integer");
   EXPECT_EQ(alter(retype("city", "string")), "");
   EXPECT_EQ(alter(retype("id", "string")), "");
+  EXPECT_EQ(alter(R"({"@type":"updateColumnType","fieldName":["city"],"newType":)"
+                  R"({"type":"list","containsNull":true,"elementType":"string"}})"),
+            "Cannot alter partition column CITY: CITY must stay of type string");
+}
+
+TEST_F(NamedColumnsTest, KeepTheFieldsOfPartitions) {
+  const auto type_of_x = [&](const std::string& parts) {
+    return alter(R"({"@type":"updateColumnType","fieldName":["x"],"newType":)"
+                 R"({"type":"struct","fields":[)" +
+                 parts + "]}}");
+  };
+  const std::string y = R"({"name":"y","type":"integer"})";
+  const std::string z = R"({"name":"z","type":{"type":"struct","fields":[)" + y + "]}}";
+  EXPECT_EQ(type_of_x(y + "," + z), "");
+  entity_.mutable_table()->set_partitioning_json(
+      R"([{"strategy":"list","fieldNames":[["x","y"],["x","z"]],"assignments":[]}])");
+  const std::string refused = "Cannot alter partition column x: ";
+  EXPECT_EQ(alter(retype("x", "string")), refused + "x.y must stay of type integer");
+  EXPECT_EQ(type_of_x(z), refused + "x.y must stay of type integer");
+  EXPECT_TRUE(type_of_x(y).starts_with(refused + "x.z must stay of type struct"));
+  EXPECT_EQ(type_of_x(z + "," + y + R"(,{"name":"more","type":"date"})"), "");
 }
 
 // What was stored before all this was checked can still be described, and repaired.
@@ -211,6 +254,41 @@ TEST_F(NamedColumnsTest, PartitionsFit) {
   EXPECT_TRUE(range(one, one).starts_with("The table is not partitioned by range, but found: {"));
   EXPECT_TRUE(list("[" + city + "]").starts_with("The table is not partitioned by list"));
   EXPECT_TRUE(identity(R"([["day"]])", date).starts_with("The table is not partitioned by id"));
+}
+
+// Gravitino reads the values of a Hive partition off its name: null is what is no text there.
+TEST(TableDefinitionTest, TextsOfIdentityPartitions) {
+  stored::CatalogTable table = table_of({"a", "b"});
+  table.set_partitioning_json(
+      R"([{"strategy":"identity","fieldName":["a"]},{"strategy":"identity","fieldName":["b"]}])");
+  const auto add = [&](const std::string& a, const std::string& b) {
+    const auto literal = [](const std::string& type) {
+      return R"({"type":"literal","dataType":")" + type + R"(","value":"1"})";
+    };
+    const json::value partition =
+        json_from(R"({"type":"identity","name":"p","fieldNames":[["a"],["b"]],"values":[)" +
+                  literal(a) + "," + literal(b) + "]}");
+    return problem_of(check_partitions(table, std::span(&partition, 1)));
+  };
+  EXPECT_EQ(add("string", "string"), "");
+  EXPECT_EQ(add("string", "null"), "");
+  EXPECT_EQ(add("null", "long"), "");
+  EXPECT_EQ(add("null", "null"), "");
+  EXPECT_EQ(add("string", "long"),
+            "A partition's value of field a is of type long, but found: "
+            R"({"type":"literal","dataType":"string","value":"1"})");
+}
+
+TEST_F(NamedColumnsTest, IndexesHaveNamesOfTheirOwn) {
+  const auto add_index = [&](const std::string& name) {
+    return R"({"@type":"addTableIndex","index":{"indexType":"btree",)" + name +
+           R"("fieldNames":[["x"]]}})";
+  };
+  EXPECT_EQ(alter(add_index(R"("name":"pk",)")), "Index pk is given twice");
+  EXPECT_EQ(alter(add_index(R"("name":"PK",)")), "");
+  EXPECT_EQ(alter(add_index("") + "," + add_index("")), "");
+  EXPECT_EQ(alter(R"({"@type":"deleteTableIndex","name":"pk"},)" + add_index(R"("name":"pk",)")),
+            "");
 }
 
 TEST(TableDefinitionTest, PartitionsOfNestedFields) {

@@ -342,11 +342,11 @@ TEST(CatalogUpdatesTest, PlacesOfColumns) {
                               {"@type":"addColumn","fieldName":["d"],"type":"date"}])"),
             "a1 b2 c3 d5 ");
   // Columns come last: the rename of the table does not matter to them.
-  EXPECT_EQ(columns_after(R"([{"@type":"deleteColumn","fieldName":["a"]},
-                              {"@type":"deleteColumn","fieldName":["a"],"ifExists":true},
-                              {"@type":"renameColumn","oldFieldName":["b"],"newFieldName":"a"},
-                              {"@type":"renameColumn","oldFieldName":["a"],"newFieldName":"a"}])"),
-            "a2 c3 ");
+  EXPECT_EQ(columns_after(R"([{"@type":"deleteColumn","fieldName":["b"]},
+                              {"@type":"deleteColumn","fieldName":["b"],"ifExists":true},
+                              {"@type":"renameColumn","oldFieldName":["c"],"newFieldName":"b"},
+                              {"@type":"renameColumn","oldFieldName":["b"],"newFieldName":"b"}])"),
+            "a1 b3 ");
 }
 
 TEST(CatalogUpdatesTest, EverythingOfATable) {

@@ -69,12 +69,15 @@ class Tables(CatalogTest):
                 (update("addColumn", fieldName=["m"], type="long", nullable=False,
                         defaultValue=null), "null default value: m"),
                 (update("addColumn", fieldName=["id", "x"], type="long"), "Column id.x"),
-                (update("deleteColumn", fieldName=["day"]), "partition field day not found"),
-                (update("deleteColumn", fieldName=["id"]), "sort order field id not found"),
-                (update("deleteColumn", fieldName=["n"]), "index i field n not found"),
+                (update("deleteColumn", fieldName=["day"]), "partition field day names it"),
+                (update("deleteColumn", fieldName=["id"]), "sort order field id names it"),
+                (update("deleteColumn", fieldName=["n"]), "index i field n names it"),
                 (update("renameColumn", oldFieldName=["day"], newFieldName="d"),
-                 "partition field day not found"),
-                (update("updateColumnType", fieldName=["day"], newType="string"), "Column day")):
+                 "Cannot alter partition column day"),
+                (update("updateColumnType", fieldName=["day"], newType="string"),
+                 "Cannot alter partition column day"),
+                (update("addTableIndex", index={"indexType": "btree", "name": "i",
+                                                "fieldNames": [["id"]]}), "Index i")):
             self.fails(self.alter(self.target + "/tab", update("updateComment", newComment="c"),
                                   refused), 400, 1001, "IllegalArgumentException", words)
             self.assertEqual(self.load(), before)
