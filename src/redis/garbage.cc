@@ -12,8 +12,8 @@ namespace {
 constexpr size_t flushed_entries_max = 1'000;  // in one transaction
 constexpr size_t flushed_bytes_max = 1024 * 1024;
 constexpr size_t few_records = 1'000;           // of a life
-constexpr size_t counted_entries_max = 16'384;  // in one transaction
-constexpr size_t counted_bytes_max = 4 * 1024 * 1024;
+constexpr size_t counted_entries_max = 65'536;  // in one transaction
+constexpr size_t counted_bytes_max = 8 * 1024 * 1024;
 constexpr uint64_t reclaimed_bytes_min = 16 << 20;
 constexpr size_t removed_max = 256;      // then the disk gets it back though more is to come
 constexpr size_t flushed_keys_max = 32;  // in one transaction

@@ -215,7 +215,7 @@ TEST_P(RedisDatabases, ManyKeysGoInSlices) {
 
 // What has more than some pages is counted, page by page, and leaves at once.
 TEST_P(RedisDatabases, LargeKeysLeaveAsAWhole) {
-  constexpr int members = 40'000;
+  constexpr int members = 70'000;
   constexpr int at_once = 500;
   for (int first = 0; first < members; first += at_once) {
     std::string line = "ZADD large";
