@@ -11,6 +11,7 @@
 #include "catalog/owners.h"
 #include "catalog/relations.h"
 #include "catalog/roles.h"
+#include "support/hooked_engine.h"
 
 namespace trellis {
 namespace {
@@ -174,6 +175,34 @@ TEST_P(AccessTest, ATagMayHaveValues) {
   EXPECT_EQ(labels(schema_), Names{"free=x"});
   EXPECT_OK(tag_with(schema_, {}, {"free"}));
   EXPECT_EQ(labels(schema_), Names{});
+}
+
+TEST_P(AccessTest, TaggedColumnsOfOneTableAreReadOnce) {
+  create(tag("wide"));
+  Names columns;
+  for (int i = 0; i < 200; i++) columns.push_back("column" + std::to_string(i));
+  create(table("other"), draft_with_columns(columns));
+  for (const std::string& column : columns)
+    ASSERT_OK(
+        tag_with(path(CatalogType::column, {"lake", "cat", "sch", "other", column}), {"wide"}));
+  ASSERT_OK(tag_with(column_, {"wide"}));
+  HookedEngine hooked(memory_);
+  Transactor transactor(hooked, clock_, {.way = GetParam(), .check_scope = true});
+  Tenant tenant({hooked, transactor, clock_}, id_);
+  size_t gets = 0;
+  std::function<void()> count = [&] {
+    gets++;
+    hooked.after_get = count;
+  };
+  hooked.after_get = count;
+  size_t found = 0;
+  ASSERT_OK(visit_labelled(*catalog_, {tenant, reader, "ada"}, tag("wide"), {}, {},
+                           [&](const EntityPath& path) {
+                             EXPECT_EQ(path.type, CatalogType::column);
+                             found++;
+                           }));
+  EXPECT_EQ(found, columns.size() + 1);
+  EXPECT_LE(gets, 50u);
 }
 
 TEST_P(AccessTest, PoliciesAreForSomeTypes) {

@@ -102,6 +102,13 @@ struct CatalogFoundPage {
   std::string next_page_token;
 };
 
+struct ColumnNames {
+  EntityPath table;
+  std::unordered_map<uint64_t, std::string> names;  // by id
+
+  std::optional<EntityPath> path_of(const CatalogRef& column) const;
+};
+
 // One is enough for all tenants of a map. Any thread.
 class Catalog final : public GarbageOwner {
  public:
@@ -170,6 +177,8 @@ class Catalog final : public GarbageOwner {
   // --- ids (ids.cc) ---
   // Of something new. Never given before. Not inside of a transaction.
   Result<CatalogRef> new_ref(Tenant& tenant, CatalogType type);
+  // Of a table that lives; absent: it does not.
+  Result<std::optional<ColumnNames>> column_names(Tenant& tenant, const EntityId& table);
   // The names of what a ref names, if it lives with all above it.
   Result<std::optional<EntityPath>> path_of(Tenant& tenant, const CatalogRef& ref);
   // The same with the ids that lead there. REQUIRES: no column.

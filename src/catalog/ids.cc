@@ -97,24 +97,35 @@ Result<std::optional<EntityWay>> Catalog::way_of(Tenant& tenant, const CatalogRe
   return std::optional(std::move(way));
 }
 
-Result<std::optional<EntityPath>> Catalog::path_of(Tenant& tenant, const CatalogRef& ref) {
-  CatalogRef of = ref;
-  if (ref.type == CatalogType::column) of = CatalogRef::of(CatalogType::table, ref.number());
-  TRY_ASSIGN(std::optional<EntityWay> way, way_of(tenant, of));
-  if (!way) return std::optional<EntityPath>();
-  if (ref.type != CatalogType::column) return std::optional(std::move(way->path));
-
+Result<std::optional<ColumnNames>> Catalog::column_names(Tenant& tenant, const EntityId& table) {
+  const auto ref = CatalogRef::of(CatalogType::table, table);
+  TRY_ASSIGN(std::optional<EntityWay> way, way_of(tenant, ref));
+  if (!way) return std::optional<ColumnNames>();
   Value value;
-  TRY(tenant.map().engine.get(entity_key(tenant.id(), way->above(), of), value));
-  if (!value.found()) return std::optional<EntityPath>();
-  TRY_ASSIGN(const Entity table, decode_entity(way->above(), of, value.bytes()));
-  for (const stored::CatalogColumn& column : table.stored.table().columns()) {
-    if (column.id() != ref.column_number().value) continue;
-    way->path.type = CatalogType::column;
-    way->path.names.push_back(column.name());
-    return std::optional(std::move(way->path));
+  TRY(tenant.map().engine.get(entity_key(tenant.id(), way->above(), ref), value));
+  if (!value.found()) return std::optional<ColumnNames>();
+  TRY_ASSIGN(const Entity entity, decode_entity(way->above(), ref, value.bytes()));
+  ColumnNames columns{std::move(way->path), {}};
+  for (const stored::CatalogColumn& column : entity.stored.table().columns())
+    columns.names.emplace(column.id(), column.name());
+  return std::optional(std::move(columns));
+}
+
+std::optional<EntityPath> ColumnNames::path_of(const CatalogRef& column) const {
+  const auto name = names.find(column.column_number().value);
+  if (name == names.end()) return std::nullopt;
+  EntityPath path{CatalogType::column, table.names};
+  path.names.push_back(name->second);
+  return path;
+}
+
+Result<std::optional<EntityPath>> Catalog::path_of(Tenant& tenant, const CatalogRef& ref) {
+  if (ref.type == CatalogType::column) {
+    TRY_ASSIGN(const auto columns, column_names(tenant, ref.number()));
+    return columns ? columns->path_of(ref) : std::nullopt;
   }
-  return std::optional<EntityPath>();
+  TRY_ASSIGN(std::optional<EntityWay> way, way_of(tenant, ref));
+  return way ? std::optional(std::move(way->path)) : std::nullopt;
 }
 
 }  // namespace trellis

@@ -295,12 +295,24 @@ Result<PageStart> visit_labelled(Catalog& catalog, const CatalogCall& call, cons
   const Uuid& metalake = way.refs.front().id;
   std::vector<CatalogRef> refs;
   TRY_ASSIGN(PageStart next, related_to(tenant, metalake, relation, way.ref(), page, refs));
+  // Those of one table follow each other, and many would decode it many times.
+  std::optional<EntityId> table;
+  std::optional<ColumnNames> columns;
   for (const CatalogRef& ref : refs) {
     if (value) {
       TRY_ASSIGN(const auto held, load_relation(tenant, metalake, {relation, ref, way.ref()}));
       if (!held || std::ranges::find(held->values(), *value) == held->values().end()) continue;
     }
-    TRY_ASSIGN(const std::optional<EntityPath> path, catalog.path_of(tenant, ref));
+    std::optional<EntityPath> path;
+    if (ref.type != CatalogType::column) {
+      TRY_ASSIGN(path, catalog.path_of(tenant, ref));
+    } else {
+      if (table != ref.number()) {
+        TRY_ASSIGN(columns, catalog.column_names(tenant, ref.number()));
+        table = ref.number();
+      }
+      if (columns) path = columns->path_of(ref);
+    }
     if (path) visit(*path);
   }
   return next;
