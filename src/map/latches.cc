@@ -9,6 +9,7 @@ namespace {
 
 // Most transactions are over in less; to hand what waits to another thread costs about as much.
 constexpr auto patience_of_tries = std::chrono::microseconds(100);
+constexpr uint32_t lost_tries_max = 8;
 
 }  // namespace
 
@@ -49,17 +50,18 @@ LatchTable::Held::Held(LatchTable& table, const Scope& scope, Patience patience)
 }
 
 bool LatchTable::Held::try_until(const Latch& latch, std::chrono::steady_clock::time_point end) {
-  std::atomic<bool>& is_held_long = latch.stripe->is_held_long;
+  std::atomic<uint32_t>& lost = latch.stripe->lost_tries;
   bool is_taken = try_lock(latch);
-  while (!is_taken && !is_held_long.load(std::memory_order_relaxed)) {
-    if (std::chrono::steady_clock::now() >= end)
-      is_held_long.store(true, std::memory_order_relaxed);
-    else
-      std::this_thread::yield();
+  while (!is_taken && lost.load(std::memory_order_relaxed) < lost_tries_max) {
+    if (std::chrono::steady_clock::now() >= end) {
+      lost.fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
+    std::this_thread::yield();
     is_taken = try_lock(latch);
   }
-  if (is_taken && is_held_long.load(std::memory_order_relaxed))
-    is_held_long.store(false, std::memory_order_relaxed);
+  if (is_taken && lost.load(std::memory_order_relaxed) != 0)
+    lost.store(0, std::memory_order_relaxed);
   return is_taken;
 }
 

@@ -20,9 +20,9 @@ class LatchTable {
  private:
   struct alignas(64) Stripe {
     SharedMutex mutex;
-    // A try ran out of patience, and none had luck since: it is held for long, by a check of a
-    // whole keyspace perhaps, and who waits for it waits for nothing.
-    std::atomic<bool> is_held_long{false};
+    // Tries that ran out of patience since one had luck. After some it is held for long, by a check
+    // of a whole keyspace perhaps, and who waits for it waits for nothing.
+    std::atomic<uint32_t> lost_tries{0};
   };
 
  public:
