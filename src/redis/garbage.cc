@@ -1,5 +1,7 @@
 #include "redis/garbage.h"
 
+#include <algorithm>
+
 #include "codec/address.h"
 #include "codec/redis_keys.h"
 #include "redis/fences.h"
