@@ -7,6 +7,7 @@
 
 #include "catalog/entity_json.h"
 #include "catalog/roles.h"
+#include "catalog/secrets.h"
 #include "json/json_body.h"
 #include "json/json_text.h"
 #include "rest/answers.h"
