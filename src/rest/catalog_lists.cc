@@ -7,10 +7,10 @@
 
 #include "catalog/entity_json.h"
 #include "catalog/roles.h"
-#include "catalog/secrets.h"
 #include "json/json_body.h"
 #include "json/json_text.h"
 #include "rest/answers.h"
+#include "rest/catalog_gate.h"
 #include "rest/request_reading.h"
 
 namespace trellis {
