@@ -9,6 +9,7 @@
 #include <shared_mutex>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "base/shared_mutex.h"
 #include "codec/counter_value.h"
 #include "codec/local_keys.h"
@@ -18,6 +19,7 @@
 #include "rocksdb_engine/data_directory.h"
 #include "rocksdb_engine/parallel_reads.h"
 #include "rocksdb_engine/read_sampler.h"
+#include "rocksdb_engine/rocksdb_crc32c.h"
 #include "rocksdb_engine/rocksdb_status.h"
 #include "rocksdb_engine/room_watch.h"
 #include "rocksdb_engine/scan_page.h"
@@ -344,6 +346,8 @@ Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, r
   database->env = rocksdb::NewCompositeEnv(
       make_store_file_system(env.GetFileSystem(), database->logs, database->fence));
   database->filter = std::make_unique<WalPrefixFilter>(*database->env, path, database->fence);
+  if (!rocksdb_uses_our_crc32c())
+    log_warn("RocksDB computes the checksums of its log by its own code, which may be slow");
   StoreOptions store = make_store_options(options, *database->env);
   store.db.wal_filter = database->filter.get();
   database->cache = store.cache;
