@@ -146,15 +146,18 @@ bool OrderedVarint::read(Reader& reader, int64_t& value) {
 }
 
 void Terminated::append(Bytes& out, ByteView bytes) {
+  constexpr char end[] = {escape, escaped_end};
   size_t from = 0;
   for (size_t zero; (zero = bytes.find(escape, from)) != ByteView::npos; from = zero + 1) {
     out.append(bytes.substr(from, zero - from));
     out.push_back(escape);
     out.push_back(escaped_zero);
   }
-  out.append(bytes.substr(from));
-  constexpr char end[] = {escape, escaped_end};
-  out.append(end, sizeof end);
+  const size_t rest = bytes.size() - from;
+  const size_t at = out.size();
+  out.resize(at + rest + sizeof end);
+  if (rest != 0) std::memcpy(out.data() + at, bytes.data() + from, rest);
+  std::memcpy(out.data() + at + rest, end, sizeof end);
 }
 
 bool Terminated::read(Reader& reader, ByteView& bytes) {

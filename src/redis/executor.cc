@@ -251,10 +251,9 @@ Scope RedisTransaction::scope() const {
   // So many latches would be in everybody's way: one for all of it is not worse.
   if (takes_keyspace_ || names_.size() > names_max) return Scope::all_of(keyspace);
   Scope scope = Scope::in(keyspace);
-  Bytes key;
+  MetadataKeys keys(keyspace);
   for (size_t i = 0; i < names_.size(); i++) {
-    key.clear();
-    append_redis_metadata_key(key, keyspace, slots_.of(names_[i].database), names_[i].name);
+    const ByteView key = keys.of(slots_.of(names_[i].database), names_[i].name);
     exclusive_[i] ? scope.exclusive(key) : scope.shared(key);
   }
   if (!tenant_.map().latched()) scope.shared(encode(RedisDatabasesKey{keyspace}));

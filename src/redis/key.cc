@@ -150,14 +150,13 @@ void Keys::forget_opened() {
 }
 
 Key& Keys::add(const StoredName& name) {
-  encoded_.clear();
-  append_redis_metadata_key(encoded_, keyspace_, name.slot, name.name);
-  auto* const stored_key = static_cast<char*>(memory_.allocate(encoded_.size(), 1));
-  std::copy(encoded_.begin(), encoded_.end(), stored_key);
+  const ByteView encoded = metadata_keys_.of(name.slot, name.name);
+  auto* const stored_key = static_cast<char*>(memory_.allocate(encoded.size(), 1));
+  std::copy(encoded.begin(), encoded.end(), stored_key);
   Key* const key = new (memory_.allocate(sizeof(Key), alignof(Key))) Key();
   key->slot_ = name.slot;
-  key->stored_key_ = {stored_key, encoded_.size()};
-  key->name_ = key->stored_key_.substr(encoded_.size() - name.name.size());
+  key->stored_key_ = {stored_key, encoded.size()};
+  key->name_ = key->stored_key_.substr(encoded.size() - name.name.size());
   keys_.emplace(StoredName{name.slot, key->name_}, key);
   return *key;
 }
@@ -703,9 +702,9 @@ Status Keys::write(Key& key) {
     return {};
   }
   TRY(write_fences(key));
-  encoded_.clear();
-  append_redis_metadata(encoded_, key.now_);
-  view_.put(key.stored_key_, encoded_, key.stored_);
+  record_.clear();
+  append_redis_metadata(record_, key.now_);
+  view_.put(key.stored_key_, record_, key.stored_);
   constexpr uint64_t few = 100;
   if (key.is_new_life_ && key.now_.type != RedisType::string && key.now_.size <= few &&
       staging_ == nullptr) {

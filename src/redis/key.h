@@ -348,7 +348,8 @@ class Keys {
   int64_t difference_bytes_ = 0;          // what they came to
   Status staged_;                         // what became of the parts
   const WatchFlag own_watch_;             // may be null
-  Bytes encoded_;  // a key, as long as it is needed: its memory is used again
+  MetadataKeys metadata_keys_{keyspace_};
+  Bytes record_;  // as long as it is needed: its memory is used again
   Key* with_text_ = nullptr;
   // Keys, what they are called and the nodes that lead to them.
   std::pmr::monotonic_buffer_resource memory_;

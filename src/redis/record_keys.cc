@@ -25,15 +25,19 @@ KvrocksSubPrefix prefix_of(const std::string& slot, ByteView name, uint64_t vers
 
 }  // namespace
 
-void append_redis_metadata_key(Bytes& out, KeyspaceId keyspace, uint16_t slot, ByteView name) {
+Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name) {
   const std::string ns = slot_text(slot);
-  append(out, RedisMetadataKey{keyspace, {.ns = ns, .key = name}});
+  return encode(RedisMetadataKey{keyspace, {.ns = ns, .key = name}});
 }
 
-Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name) {
-  Bytes key;
-  append_redis_metadata_key(key, keyspace, slot, name);
-  return key;
+ByteView MetadataKeys::of(uint16_t slot, ByteView name) {
+  if (head_bytes_ == 0 || slot != slot_) {
+    key_ = redis_metadata_key(keyspace_, slot, {});
+    slot_ = slot;
+    head_bytes_ = key_.size();
+  }
+  key_.resize(head_bytes_);  // the name is all that is left of such a key
+  return key_ += name;
 }
 
 Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot) {

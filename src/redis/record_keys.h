@@ -13,7 +13,21 @@ namespace trellis {
 inline constexpr size_t redis_table_offset = 5;  // behind 'x', the keyspace and 'd'
 
 Bytes redis_metadata_key(KeyspaceId keyspace, uint16_t slot, ByteView name);
-void append_redis_metadata_key(Bytes& out, KeyspaceId keyspace, uint16_t slot, ByteView name);
+
+// The same for many, one after the other: what those of a slot begin with is made once.
+class MetadataKeys {
+ public:
+  explicit MetadataKeys(KeyspaceId keyspace) : keyspace_(keyspace) {}
+  // Valid until the next.
+  ByteView of(uint16_t slot, ByteView name);
+
+ private:
+  const KeyspaceId keyspace_;
+  uint16_t slot_ = 0;
+  size_t head_bytes_ = 0;  // 0: none is made yet
+  Bytes key_;
+};
+
 // What all records of a slot in one of the tables of codec/redis_keys.h start with.
 Bytes redis_slot_prefix(KeyspaceId keyspace, char table, uint16_t slot);
 // What all records of a life in a table start with.
