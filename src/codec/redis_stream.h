@@ -51,6 +51,20 @@ struct StreamGroupValue {
   }
 };
 
+// | group, 48 bytes | furthest ms u64 | furthest seq u64 |: ours, of a group that was set back, or
+// that has claimed ahead: something behind its last id may be pending, up to that one.
+struct StreamGroupAheadValue {
+  StreamGroupValue group;
+  uint64_t furthest_ms;
+  uint64_t furthest_seq;
+  static constexpr std::string_view kind = "redis.stream_group_ahead_value";
+  static constexpr auto layout() {
+    using Self = StreamGroupAheadValue;
+    return record(nested(&Self::group), field<BigEndian<8>>("furthest_ms", &Self::furthest_ms),
+                  field<BigEndian<8>>("furthest_seq", &Self::furthest_seq));
+  }
+};
+
 // | pending u64 | last attempt ms u64 | last success ms u64 |
 struct StreamConsumerValue {
   uint64_t pending;

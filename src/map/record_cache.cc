@@ -9,6 +9,9 @@
 #include <new>
 #include <utility>
 
+#include "codec/redis_collection.h"
+#include "codec/redis_keys.h"
+
 namespace trellis {
 namespace {
 
@@ -16,11 +19,23 @@ namespace {
 constexpr size_t cached_value_bytes_max = 4096;
 constexpr size_t slots_min = 64;
 
-// 'x' keyspace 'd', then 'm' or 's': codec/redis_keys.h.
+// 'x' keyspace 'd', then the table: codec/redis_keys.h.
 constexpr size_t kind_bytes = 6;
+constexpr size_t table_offset = 5;
+
+// What a group is, who its consumers are and what is pending of it. Entries are read in order, and
+// so is what is pending by consumer.
+bool is_of_group(ByteView key) {
+  const ByteView sub = key.substr(redis_collection_of(key).size());
+  constexpr ByteView delimiter = stream_delimiter.bytes;
+  return sub.size() > delimiter.size() && sub[delimiter.size()] <= '\3' &&
+         sub.starts_with(delimiter);
+}
+
 bool is_kind_held(ByteView key) {
-  return key.size() >= kind_bytes && key[0] == 'x' && key[4] == 'd' &&
-         (key[5] == 'm' || key[5] == 's');
+  if (key.size() < kind_bytes || key[0] != 'x' || key[4] != 'd') return false;
+  const char table = key[table_offset];
+  return table == 'm' || table == 's' || (table == 't' && is_of_group(key));
 }
 
 }  // namespace
@@ -297,7 +312,7 @@ void RecordCache::put_read(ByteView key, const Value& value) {
 }
 void RecordCache::put_written(ByteView key, std::optional<ByteView> value) {
   // What was popped from a queue is not asked for again.
-  if (!value && key[kind_bytes - 1] == 's') return forget(key);
+  if (!value && key[table_offset] != 'm') return forget(key);
   store(key, value, false);
 }
 
@@ -308,7 +323,7 @@ void RecordCache::forget(ByteView key) {
 
 void RecordCache::forget_range(ByteView begin, ByteView end) {
   // Most intervals are of other kinds of keys.
-  constexpr size_t model_bytes = kind_bytes - 1;
+  constexpr size_t model_bytes = table_offset;
   const bool is_of_redis = begin.size() >= model_bytes && begin[model_bytes - 1] == 'd';
   if (begin.substr(0, model_bytes) == end.substr(0, model_bytes) && !is_of_redis) return;
   for (size_t i = 0; i < shards; i++) shards_[i].forget_range(begin, end);

@@ -41,7 +41,12 @@ bool is_exclusive(ByteView text) { return text.size() > 1 && text[0] == '('; }
 
 // --- ids ---
 
-std::string id_text(const StreamId& id) { return fmt::format("{}-{}", id.ms, id.seq); }
+std::string id_text(const StreamId& id) {
+  std::string text = fmt::format_int(id.ms).str();
+  text += '-';
+  const fmt::format_int seq(id.seq);
+  return text.append(seq.data(), seq.size());
+}
 
 std::optional<StreamId> id_behind(StreamId id) {
   if (id == highest_id) return std::nullopt;

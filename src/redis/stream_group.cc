@@ -20,10 +20,16 @@ void append_name(Bytes& out, ByteView name) {
   out += name;
 }
 
-Bytes id_bytes(const StreamId& id) {
-  Bytes bytes;
-  append_be64(bytes, id.ms);
-  append_be64(bytes, id.seq);
+constexpr size_t id_bytes = 16;
+
+void append_id(Bytes& out, const StreamId& id) {
+  append_be64(out, id.ms);
+  append_be64(out, id.seq);
+}
+
+Bytes behind(const Bytes& prefix, const StreamId& id) {
+  Bytes bytes = prefix;
+  append_id(bytes, id);
   return bytes;
 }
 
@@ -47,7 +53,7 @@ Result<PendingEntry> decode_pending(const StreamId& id, ByteView bytes) {
 
 // The id is the end of the records of what is pending.
 StreamId id_of(ByteView sub) {
-  const char* const id = sub.data() + sub.size() - 16;
+  const char* const id = sub.data() + sub.size() - id_bytes;
   return {load_be(id, 8), load_be(id + 8, 8)};
 }
 
@@ -91,9 +97,18 @@ Result<std::vector<Bytes>> group_names(Keys& keys, const Key& key) {
 // --- the group ---
 
 Bytes StreamGroup::prefix(char kind) const {
-  Bytes bytes = kind_prefix(kind);
+  Bytes bytes;
+  bytes.reserve(64);  // with what comes behind it, mostly
+  bytes += stream_delimiter.bytes;
+  bytes += kind;
   append_name(bytes, name_);
   return bytes;
+}
+
+Bytes StreamGroup::pending_sub(const StreamId& id) const {
+  Bytes sub = prefix(pending_record);
+  append_id(sub, id);
+  return sub;
 }
 
 Result<std::optional<StreamGroup>> StreamGroup::open(Keys& keys, const Key& key, ByteView name) {
@@ -101,8 +116,21 @@ Result<std::optional<StreamGroup>> StreamGroup::open(Keys& keys, const Key& key,
   if (!key.exists() || key.stream().groups == 0) return std::optional<StreamGroup>();
   TRY(keys.get_sub(key, group.prefix(group_record), group.stored_));
   if (!group.stored_.found()) return std::optional<StreamGroup>();
-  TRY_ASSIGN(group.value_, decode_record<StreamGroupValue>(group.stored_.bytes()));
+  TRY(group.read(group.stored_.bytes()));
   return std::optional<StreamGroup>(std::move(group));
+}
+
+Status StreamGroup::read(ByteView stored) {
+  constexpr size_t usual_bytes = 48;
+  if (stored.size() > usual_bytes) {
+    TRY_ASSIGN(const auto ahead, decode_record<StreamGroupAheadValue>(stored));
+    value_ = ahead.group;
+    furthest_ = {ahead.furthest_ms, ahead.furthest_seq};
+    return {};
+  }
+  TRY_ASSIGN(value_, decode_record<StreamGroupValue>(stored));
+  furthest_ = last();
+  return {};
 }
 
 StreamGroup StreamGroup::create(Keys& keys, Key& key, ByteView name, StreamId last,
@@ -117,6 +145,7 @@ StreamGroup StreamGroup::create(Keys& keys, Key& key, ByteView name, StreamId la
 }
 
 void StreamGroup::set_last(const StreamId& id) {
+  furthest_ = std::max(furthest_, last());
   value_.last_ms = id.ms;
   value_.last_seq = id.seq;
   changed_ = true;
@@ -154,7 +183,11 @@ void StreamGroup::save() {
     append_name(sub, name);
     keys_->put_sub(*key_, sub, encode(consumer.value), consumer.stored);
   }
-  if (changed_) keys_->put_sub(*key_, prefix(group_record), encode(value_), stored_);
+  if (!changed_) return;
+  const bool is_ahead = furthest_ > last() && value_.pending != 0;
+  const Bytes value = is_ahead ? encode(StreamGroupAheadValue{value_, furthest_.ms, furthest_.seq})
+                               : encode(value_);
+  keys_->put_sub(*key_, prefix(group_record), value, stored_);
 }
 
 Result<uint64_t> StreamGroup::remove_all(const Bytes& prefix) {
@@ -238,7 +271,7 @@ Result<uint64_t> StreamGroup::remove_consumer(ByteView name) {
   std::vector<PendingEntry> page;
   uint64_t removed = 0;
   // Of the keys of both records.
-  const size_t entry_bytes = 2 * (prefix(owned_record) + id_bytes({})).size() + name.size();
+  const size_t entry_bytes = 2 * (prefix(owned_record).size() + id_bytes) + name.size();
   IdRange left;  // behind those that were removed: a scan would have to step over them
   do {
     page.clear();
@@ -284,16 +317,21 @@ Result<std::map<Bytes, StreamConsumerValue>> StreamGroup::all_consumers() const 
 Result<std::vector<StreamGroup::Pending>> StreamGroup::get_pending(
     std::span<const StreamId> ids) const {
   std::vector<Pending> found(ids.size());
-  if (value_.pending == 0) return found;
+  std::vector<size_t> places;
   std::vector<Bytes> subs;
-  subs.reserve(ids.size());
-  for (const StreamId& id : ids) subs.push_back(prefix(pending_record) + id_bytes(id));
+  for (size_t i = 0; i < ids.size() && value_.pending != 0; i++) {
+    if (ids[i] > furthest_) continue;
+    places.push_back(i);
+    subs.push_back(pending_sub(ids[i]));
+  }
+  if (subs.empty()) return found;
   const std::vector<ByteView> views(subs.begin(), subs.end());
-  std::vector<Value> values(ids.size());
+  std::vector<Value> values(subs.size());
   TRY(keys_->get_subs(*key_, views, values));
-  for (size_t i = 0; i < ids.size(); i++) {
+  for (size_t i = 0; i < subs.size(); i++) {
     if (!values[i].found()) continue;
-    TRY_ASSIGN(found[i], decode_pending(ids[i], values[i].bytes()));
+    const size_t place = places[i];
+    TRY_ASSIGN(found[place], decode_pending(ids[place], values[i].bytes()));
   }
   return found;
 }
@@ -302,8 +340,8 @@ Status StreamGroup::visit_pending(std::optional<ByteView> consumer, const IdRang
                                   PendingVisitor visit) const {
   Bytes prefix = this->prefix(consumer ? owned_record : pending_record);
   if (consumer) append_name(prefix, *consumer);
-  Bytes begin = prefix + id_bytes(range.first);
-  const Bytes end = prefix + id_bytes(range.last) + '\0';
+  Bytes begin = behind(prefix, range.first);
+  const Bytes end = behind(prefix, range.last) + '\0';
   if (range.first > range.last) return {};
   if (!consumer) {
     Status bad;
@@ -326,7 +364,7 @@ Status StreamGroup::visit_pending(std::optional<ByteView> consumer, const IdRang
       if (visit(*entry) == Visit::stop) return {};
     }
     if (ids.size() < page_records) return {};
-    begin = prefix + id_bytes(ids.back()) + '\0';
+    begin = behind(prefix, ids.back()) + '\0';
   }
 }
 
@@ -352,13 +390,14 @@ Status StreamGroup::put_pending(const PendingEntry& entry, const Pending& was) {
   }
   if (was && was->consumer != entry.consumer) TRY(remove_pending(*was));
   const bool is_owned = was && was->consumer == entry.consumer;
-  const Bytes id = id_bytes(entry.id);
+  furthest_ = std::max(furthest_, entry.id);
   const Value none{};
-  keys_->put_sub(*key_, prefix(pending_record) + id, encode_pending(entry), is_owned ? old : none);
+  keys_->put_sub(*key_, pending_sub(entry.id), encode_pending(entry), is_owned ? old : none);
   if (is_owned) return {};
   Bytes owned = prefix(owned_record);
   append_name(owned, entry.consumer);
-  keys_->put_sub(*key_, owned + id, {}, Value());
+  append_id(owned, entry.id);
+  keys_->put_sub(*key_, owned, {}, Value());
   TRY_ASSIGN(Consumer* const owner, consumer(entry.consumer));
   owner->value.pending++;
   owner->changed = true;
@@ -368,15 +407,15 @@ Status StreamGroup::put_pending(const PendingEntry& entry, const Pending& was) {
 }
 
 Status StreamGroup::remove_pending(const PendingEntry& was) {
-  const Bytes id = id_bytes(was.id);
   const Bytes value = encode_pending(was);
   Value old;
   old.set_borrowed(value);
-  keys_->remove_sub(*key_, prefix(pending_record) + id, old);
+  keys_->remove_sub(*key_, pending_sub(was.id), old);
   Bytes owned = prefix(owned_record);
   append_name(owned, was.consumer);
+  append_id(owned, was.id);
   old.set_borrowed({});
-  keys_->remove_sub(*key_, owned + id, old);
+  keys_->remove_sub(*key_, owned, old);
   TRY_ASSIGN(Consumer* const owner, consumer(was.consumer));
   owner->value.pending = one_less(owner->value.pending);
   owner->changed = true;

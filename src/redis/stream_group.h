@@ -1,6 +1,6 @@
 // Consumer groups of streams: what was delivered to whom, and is not acknowledged yet.
 //
-//   ff*8 | 01 | group                      -> consumers, pending, last id, entries read
+//   ff*8 | 01 | group                      -> consumers, pending, last id, entries read; furthest
 //   ff*8 | 02 | group | consumer           -> pending, times
 //   ff*8 | 03 | group | id                 -> when, how often, to whom
 //   ff*8 | 04 | group | consumer | id      -> nothing: the same by consumer
@@ -86,12 +86,15 @@ class StreamGroup {
   StreamGroup(Keys& keys, const Key& key, ByteView name) : keys_(&keys), key_(&key), name_(name) {}
   // Of one of the kinds of records above.
   Bytes prefix(char kind) const;
+  Bytes pending_sub(const StreamId& id) const;
+  Status read(ByteView stored);
   Result<uint64_t> remove_all(const Bytes& prefix);
 
   Keys* keys_;
   const Key* key_;
   Bytes name_;
   StreamGroupValue value_ = {};
+  StreamId furthest_;  // nothing behind it is pending: its last id, if it was never set back
   Value stored_;
   bool changed_ = false;
   std::map<Bytes, Consumer, std::less<>> known_;

@@ -234,22 +234,26 @@ std::span<const Command> xgroup_commands() { return xgroup_table; }
 Status xreadgroup(Call& call) {
   TRY_ASSIGN(const ReadOptions options, parse_read_options(call));
   std::vector<StreamId> ids;
+  std::optional<StreamGroup> first;
   const auto open = [&](size_t i) -> Result<std::optional<StreamGroup>> {
     TRY_ASSIGN(Key* const key, call.open(options.streams_at + i, RedisType::stream));
     return StreamGroup::open(call.keys, *key, *options.group);
   };
   for (size_t i = 0; i < options.streams; i++) {
-    TRY_ASSIGN(const auto group, open(i));
+    TRY_ASSIGN(auto group, open(i));
     if (!group)
       return no_key_or_group(call.arg(options.streams_at + i), *options.group,
                              " in XREADGROUP with GROUP option");
     TRY_ASSIGN(const StreamId id, read_group_id(call, options.streams_at + options.streams + i));
     ids.push_back(id);
+    if (i == 0) first = std::move(group);
   }
   StreamsReply reply(call.reply);
   for (size_t i = 0; i < options.streams; i++) {
-    // Again: the same one may have been read from before.
-    TRY_ASSIGN(auto group, open(i));
+    auto group = std::move(first);
+    if (i != 0) {  // again: the same one may have been read from before
+      TRY_ASSIGN(group, open(i));
+    }
     TRY_ASSIGN(const Key* const key, call.open(options.streams_at + i));
     const bool is_history = ids[i] != highest_id;
     const bool has_new = key->size() > 0 && key->stream().last > group->last();

@@ -201,11 +201,11 @@ TEST(Values, Vectors) {
     const size_t blank = line.left.find(' ');
     const std::string kind = line.left.substr(0, blank);
     const std::string rest = line.left.substr(blank + 1);
-    if (check_any<StreamGroupValue, StreamConsumerValue, StreamPendingValue, RedisListSub,
-                  RedisSortedintSub, RedisBitmapSub, StoreIdentity, StoreStart, RawValue,
-                  RawExpiringValue, FsSuperblock, FsTree, FsInode, FsQuota, FsEntry, FsFigures,
-                  FsExtent, FsDataUse, FsSharedData, FsXattr, FsSession, FsLock, FsLocks>(
-            kind, rest, line.right)) {
+    if (check_any<StreamGroupValue, StreamGroupAheadValue, StreamConsumerValue, StreamPendingValue,
+                  RedisListSub, RedisSortedintSub, RedisBitmapSub, StoreIdentity, StoreStart,
+                  RawValue, RawExpiringValue, FsSuperblock, FsTree, FsInode, FsQuota, FsEntry,
+                  FsFigures, FsExtent, FsDataUse, FsSharedData, FsXattr, FsSession, FsLock,
+                  FsLocks>(kind, rest, line.right)) {
       continue;
     } else if (kind == "counter_value") {
       EXPECT_EQ(to_hex(encode_counter_value(std::stoll(rest))), line.right);

@@ -86,6 +86,7 @@ void fuzz_redis_stream(ByteView input) {
     ASSERT(back == input);
   }
   check_record<StreamGroupValue>(input);
+  check_record<StreamGroupAheadValue>(input);
   check_record<StreamConsumerValue>(input);
   check_record<StreamPendingValue>(input);
   check_record<RedisListSub>(input);
