@@ -223,12 +223,12 @@ def start_trellis(folder, binary, more):
 
 
 def run_row(row, pipeline, requests, rounds, redis, trellis):
-    if row.before:
-        for server in (redis, trellis):
+    for server in (redis, trellis):
+        if row.before:
             row.before(server)
             server.rest()
-    else:
-        for server in (redis, trellis):  # what it learns by being asked, it learns before
+        # What it learns by being asked, it learns before, unless that takes what was loaded.
+        if row.kind == READ or not row.before:
             server.measure(row, pipeline, requests)
     figures = {redis: [], trellis: []}
     for number in range(rounds):
