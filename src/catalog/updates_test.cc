@@ -1,6 +1,7 @@
 // What is made and how it is changed, without anything stored.
 #include "catalog/updates.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,9 +9,11 @@
 #include <map>
 #include <set>
 
+#include "base/function_ref.h"
 #include "base/random.h"
 #include "catalog/catalog_error.h"
 #include "catalog/drafts.h"
+#include "catalog/entity.h"
 #include "catalog/entity_json.h"
 #include "catalog/name_rules.h"
 #include "support/expect_ok.h"
