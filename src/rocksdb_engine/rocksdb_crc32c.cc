@@ -1,11 +1,21 @@
 #include "rocksdb_engine/rocksdb_crc32c.h"
 
-#include <dlfcn.h>
-
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/crc32c.h"
+
+namespace trellis {
+namespace {
+
+std::atomic<bool> is_called{false};
+
+}  // namespace
+
+bool rocksdb_uses_our_crc32c() { return is_called.load(std::memory_order_relaxed); }
+
+}  // namespace trellis
 
 namespace rocksdb::crc32c {
 
@@ -13,16 +23,9 @@ namespace rocksdb::crc32c {
 [[gnu::visibility("default")]] uint32_t Extend(uint32_t checksum, const char* data, size_t size);
 
 uint32_t Extend(uint32_t checksum, const char* data, size_t size) {
+  using trellis::is_called;
+  if (!is_called.load(std::memory_order_relaxed)) is_called.store(true, std::memory_order_relaxed);
   return trellis::crc32c({data, size}, checksum);
 }
 
 }  // namespace rocksdb::crc32c
-
-namespace trellis {
-
-bool rocksdb_uses_our_crc32c() {
-  const void* const first = dlsym(RTLD_DEFAULT, "_ZN7rocksdb6crc32c6ExtendEjPKcm");
-  return first == reinterpret_cast<const void*>(&rocksdb::crc32c::Extend);
-}
-
-}  // namespace trellis

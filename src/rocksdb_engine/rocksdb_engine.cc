@@ -346,8 +346,6 @@ Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, r
   database->env = rocksdb::NewCompositeEnv(
       make_store_file_system(env.GetFileSystem(), database->logs, database->fence));
   database->filter = std::make_unique<WalPrefixFilter>(*database->env, path, database->fence);
-  if (!rocksdb_uses_our_crc32c())
-    log_warn("RocksDB computes the checksums of its log by its own code, which may be slow");
   StoreOptions store = make_store_options(options, *database->env);
   store.db.wal_filter = database->filter.get();
   database->cache = store.cache;
@@ -360,6 +358,8 @@ Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, r
   TRY(database->filter->verdict());
   if (!status.ok()) return open_error(status, free_bytes(env, path));
   database->db.reset(db);
+  if (!rocksdb_uses_our_crc32c())
+    log_warn("RocksDB computes the checksums of its log by its own code, which may be slow");
   ASSERT(database->logs.count() > 0);  // or nothing would ever be synced
   // Log files of before a crash are gone from now on, whatever happens: check_wals relies on it.
   TRY(sync_folder(env, path));
