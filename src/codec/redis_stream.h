@@ -52,7 +52,8 @@ struct StreamGroupValue {
 };
 
 // | group, 48 bytes | furthest ms u64 | furthest seq u64 |: ours, of a group that was set back, or
-// that has claimed ahead: something behind its last id may be pending, up to that one.
+// that has claimed ahead, or was restored so: what is behind its last id may be pending, up to
+// that one.
 struct StreamGroupAheadValue {
   StreamGroupValue group;
   uint64_t furthest_ms;

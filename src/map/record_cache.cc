@@ -28,7 +28,7 @@ constexpr size_t table_offset = 5;
 bool is_of_group(ByteView key) {
   const ByteView sub = key.substr(redis_collection_of(key).size());
   constexpr ByteView delimiter = stream_delimiter.bytes;
-  return sub.size() > delimiter.size() && sub[delimiter.size()] <= '\3' &&
+  return sub.size() > delimiter.size() && static_cast<uint8_t>(sub[delimiter.size()]) <= 3 &&
          sub.starts_with(delimiter);
 }
 

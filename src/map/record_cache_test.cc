@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/random.h"
+#include "codec/redis_keys.h"
 #include "support/test_seed.h"
 
 namespace trellis {
@@ -79,6 +80,22 @@ TEST(RecordCache, HoldsOnlyRecordsOfRedisKeys) {
   for (const ByteView other : {ByteView(), ByteView("x\0\0\1d", 5), ByteView("x\0\0\1dz0", 7),
                                ByteView("r\0\0\1dm0", 7), ByteView("x\0\0\1fm0", 7)})
     EXPECT_FALSE(RecordCache::holds(other)) << quote(other);
+}
+
+TEST(RecordCache, HoldsWhatIsReadOfGroupsOfStreamsByName) {
+  const KvrocksSubPrefix life{.ns = "0", .key = "stream", .version = 7};
+  const auto key = [&](ByteView sub) {
+    Bytes bytes = encode(RedisSubKey{KeyspaceId{1}, {.prefix = life, .sub = sub}});
+    bytes[5] = 't';
+    return bytes;
+  };
+  const Bytes delimiter(8, '\xff');
+  for (const char kind : {'\1', '\2', '\3'})
+    EXPECT_TRUE(RecordCache::holds(key(delimiter + kind + "name")));
+  // What is pending by consumer, entries, and what is no record of a stream.
+  for (const Bytes& other : {delimiter + '\4' + "name", delimiter + '\x80', Bytes(16, '\1'),
+                             Bytes(16, '\xff').replace(0, 1, "\xfe"), delimiter, Bytes()})
+    EXPECT_FALSE(RecordCache::holds(key(other))) << quote(other);
 }
 
 TEST(RecordCache, ALargeValueIsNotKept) {

@@ -420,9 +420,10 @@ bool View::is_ahead(ByteView key) const {
   return behind != ahead_.begin() && key.starts_with(*std::prev(behind));
 }
 
-void View::split_off(View& ahead) {
+void View::split_off(WriteSet& ahead) {
   std::vector<std::pair<Bytes, std::optional<Bytes>>> staying;
   std::vector<std::pair<Bytes, int64_t>> staying_adds;
+  ahead.reserve(buffered_bytes_, points_.size() + adds_.size());
   for (const auto& [key, buffered] : points_) {
     if (!is_ahead(key))
       staying.emplace_back(key, buffered.value);
@@ -454,19 +455,25 @@ Status View::commit_ahead(std::span<const ByteView> prefixes) {
     if (is_own) expected_bytes_ -= expectation_bytes(expectation);
     return is_own;
   });
-  View ahead(engine_, caches_, scope_, way_, check_scope_, durability_);
-  split_off(ahead);
-  TRY(ahead.violated_);
   Commit commit;
   commit.durability = durability_;
-  ahead.build_commit(commit);
+  split_off(commit.writes);
   if (commit.writes.empty()) return {};
   // Nobody waits for it: what is durable with the transaction was written behind it.
   const Commit* const commits[] = {&commit};
   Status outcomes[1];
   engine_.commit_many(commits, outcomes);
-  ahead.settle_caches(outcomes[0].has_value());
+  // It is much, and nobody has asked for it yet: caches are left to what is asked for.
+  if (caches_ != nullptr)
+    for (const WriteSet::Write& write : commit.writes) forget_cached(write.key);
   return std::move(outcomes[0]);
+}
+
+void View::forget_cached(ByteView key) const {
+  const ByteView collection = redis_collection_of(key);
+  if (!collection.empty() && caches_->leaves.may_have(collection))
+    caches_->leaves.doubt(collection, key);
+  if (RecordCache::holds(key)) caches_->records.forget(key);
 }
 
 void View::settle_caches(bool committed) const {
@@ -479,19 +486,16 @@ void View::settle_caches(bool committed) const {
   ByteView collection;
   bool has_leaves = false;
   for (const auto& [key, buffered] : points_) {
+    if (!committed) {
+      forget_cached(key);
+      continue;
+    }
     if (const ByteView next = redis_collection_of(key); next != collection) {
       collection = next;
       has_leaves = !collection.empty() && caches_->leaves.may_have(collection);
     }
-    if (has_leaves && committed)
-      caches_->leaves.written(collection, key, buffered.value);
-    else if (has_leaves)
-      caches_->leaves.doubt(collection, key);
-    if (!RecordCache::holds(key)) continue;
-    if (committed)
-      caches_->records.put_written(key, buffered.value);
-    else
-      caches_->records.forget(key);
+    if (has_leaves) caches_->leaves.written(collection, key, buffered.value);
+    if (RecordCache::holds(key)) caches_->records.put_written(key, buffered.value);
   }
   if (!committed) return;
   for (const Bytes& begun : begun_) {

@@ -126,8 +126,10 @@ class View {
   void forget_add(ByteView key);
   void build_commit(Commit& commit);
   bool is_ahead(ByteView key) const;
-  // Gives `ahead` what it is to commit; what stays moves, so that no memory is left behind.
-  void split_off(View& ahead);
+  // What is to be committed ahead goes there; what stays moves, so that no memory is left behind.
+  void split_off(WriteSet& ahead);
+  // REQUIRES: caches_.
+  void forget_cached(ByteView key) const;
   // Tells the caches what became of the writes. REQUIRES: the latches are held.
   void settle_caches(bool committed) const;
 

@@ -48,6 +48,11 @@ std::string id_text(const StreamId& id) {
   return text.append(seq.data(), seq.size());
 }
 
+void append_id_bytes(Bytes& out, const StreamId& id) {
+  append_be64(out, id.ms);
+  append_be64(out, id.seq);
+}
+
 std::optional<StreamId> id_behind(StreamId id) {
   if (id == highest_id) return std::nullopt;
   return ++id.seq != 0 ? id : StreamId{id.ms + 1, 0};

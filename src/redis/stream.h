@@ -21,6 +21,7 @@ constexpr StreamId lowest_id{0, 0};
 constexpr StreamId highest_id{UINT64_MAX, UINT64_MAX};
 
 std::string id_text(const StreamId& id);
+void append_id_bytes(Bytes& out, const StreamId& id);  // 16 of them, in the order of ids
 // The next and the one before; absent: there is none.
 std::optional<StreamId> id_behind(StreamId id);
 std::optional<StreamId> id_before(StreamId id);

@@ -22,14 +22,9 @@ void append_name(Bytes& out, ByteView name) {
 
 constexpr size_t id_bytes = 16;
 
-void append_id(Bytes& out, const StreamId& id) {
-  append_be64(out, id.ms);
-  append_be64(out, id.seq);
-}
-
 Bytes behind(const Bytes& prefix, const StreamId& id) {
   Bytes bytes = prefix;
-  append_id(bytes, id);
+  append_id_bytes(bytes, id);
   return bytes;
 }
 
@@ -107,7 +102,7 @@ Bytes StreamGroup::prefix(char kind) const {
 
 Bytes StreamGroup::pending_sub(const StreamId& id) const {
   Bytes sub = prefix(pending_record);
-  append_id(sub, id);
+  append_id_bytes(sub, id);
   return sub;
 }
 
@@ -396,7 +391,7 @@ Status StreamGroup::put_pending(const PendingEntry& entry, const Pending& was) {
   if (is_owned) return {};
   Bytes owned = prefix(owned_record);
   append_name(owned, entry.consumer);
-  append_id(owned, entry.id);
+  append_id_bytes(owned, entry.id);
   keys_->put_sub(*key_, owned, {}, Value());
   TRY_ASSIGN(Consumer* const owner, consumer(entry.consumer));
   owner->value.pending++;
@@ -413,7 +408,7 @@ Status StreamGroup::remove_pending(const PendingEntry& was) {
   keys_->remove_sub(*key_, pending_sub(was.id), old);
   Bytes owned = prefix(owned_record);
   append_name(owned, was.consumer);
-  append_id(owned, was.id);
+  append_id_bytes(owned, was.id);
   old.set_borrowed({});
   keys_->remove_sub(*key_, owned, old);
   TRY_ASSIGN(Consumer* const owner, consumer(was.consumer));

@@ -94,7 +94,7 @@ class StreamGroup {
   const Key* key_;
   Bytes name_;
   StreamGroupValue value_ = {};
-  StreamId furthest_;  // nothing behind it is pending: its last id, if it was never set back
+  StreamId furthest_;  // nothing behind it is pending
   Value stored_;
   bool changed_ = false;
   std::map<Bytes, Consumer, std::less<>> known_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "redis/help.h"
 #include "redis/stream_group.h"
@@ -250,8 +251,8 @@ Status xreadgroup(Call& call) {
   }
   StreamsReply reply(call.reply);
   for (size_t i = 0; i < options.streams; i++) {
-    auto group = std::move(first);
-    if (i != 0) {  // again: the same one may have been read from before
+    std::optional<StreamGroup> group = std::exchange(first, {});
+    if (!group) {  // again: the same one may have been read from before
       TRY_ASSIGN(group, open(i));
     }
     TRY_ASSIGN(const Key* const key, call.open(options.streams_at + i));

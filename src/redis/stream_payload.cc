@@ -26,11 +26,6 @@ std::vector<ByteView> strings_of(ByteView entry) {
 
 // --- writing ---
 
-void append_raw_id(Bytes& out, const StreamId& id) {
-  append_be64(out, id.ms);
-  append_be64(out, id.seq);
-}
-
 void append_id(Bytes& out, const StreamId& id) {
   append_length(out, id.ms);
   append_length(out, id.seq);
@@ -89,7 +84,7 @@ void append_group(Bytes& out, const RdbStream::Group& group) {
   append_length(out, group.pending.size());
   std::unordered_map<ByteView, std::vector<StreamId>> owned;
   for (const PendingEntry& entry : group.pending) {
-    append_raw_id(out, entry.id);
+    append_id_bytes(out, entry.id);
     append_le(out, entry.delivered_ms, sizeof(uint64_t));
     append_length(out, entry.deliveries);
     owned[entry.consumer].push_back(entry.id);
@@ -100,7 +95,7 @@ void append_group(Bytes& out, const RdbStream::Group& group) {
     append_string(out, consumer.name);
     append_le(out, consumer.seen_ms, sizeof(uint64_t));
     append_length(out, ids.size());
-    for (const StreamId& id : ids) append_raw_id(out, id);
+    for (const StreamId& id : ids) append_id_bytes(out, id);
   }
 }
 
@@ -113,7 +108,7 @@ Bytes write_rdb_stream(const RdbStream& stream) {
   for (size_t at = 0; at < entries.size(); node_count++) {
     const auto [count, pack] = make_node(entries.subspan(at));
     Bytes first;
-    append_raw_id(first, entries[at].id);
+    append_id_bytes(first, entries[at].id);
     append_string(nodes, first);
     append_string(nodes, pack);
     at += count;
