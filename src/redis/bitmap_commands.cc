@@ -147,6 +147,14 @@ uint64_t count_bits(ByteView bytes) {
   return count;
 }
 
+// Where many are scanned most have the next one behind them, in a block of the cache, and the
+// processor does not foresee that they do.
+void prefetch_behind(ByteView fragment) {
+  const char* const next = fragment.data() + fragment.size();
+  constexpr size_t line_bytes = 64;
+  for (size_t i = 0; i < fragment_bytes + line_bytes; i += line_bytes) __builtin_prefetch(next + i);
+}
+
 // Of bytes that begin at `offset`, the bits in the range. `is_turned`: as bitmaps store them.
 uint64_t count_within(ByteView bytes, uint64_t offset, const BitRange& range, bool is_turned) {
   const uint64_t first = std::max(range.first / 8, offset);
@@ -169,8 +177,10 @@ Result<uint64_t> count_in(Keys& keys, const Key& key, const BitRange& range) {
   if (range.is_empty()) return 0;
   if (key.type() == RedisType::string) return count_within(key.text(), 0, range, false);
   uint64_t count = 0;
+  const bool is_much = bitmap_reading(key.size()) == ScanRequest::Reading::much_once;
   TRY(visit_fragments(keys, key, range.first / 8, range.last / 8 + 1,
                       [&](uint64_t offset, ByteView stored) {
+                        if (is_much) prefetch_behind(stored);
                         count += count_within(stored, offset, range, true);
                       }));
   return count;
