@@ -226,7 +226,7 @@ def run_row(row, pipeline, requests, rounds, redis, trellis):
     for server in (redis, trellis):
         if row.before:
             row.before(server)
-            server.rest()
+        server.rest()  # what the row before has left to do is not its own
         # What it learns by being asked, it learns before, unless that takes what was loaded.
         if row.kind == READ or not row.before:
             server.measure(row, pipeline, requests)
