@@ -271,10 +271,9 @@ std::optional<uint64_t> parse_bytes(ByteView text) {
       {"m", 1'000'000}, {"mb", 1 << 20}, {"g", 1'000'000'000}, {"gb", 1 << 30},
   };
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  if (digits == 0) return std::nullopt;
-  uint64_t number = 0;
-  if (std::from_chars(text.data(), text.data() + digits, number).ec != std::errc())
-    number = UINT64_MAX;
+  uint64_t number = 0;  // as in Redis that of no digits
+  const auto end = std::from_chars(text.data(), text.data() + digits, number);
+  if (end.ec == std::errc::result_out_of_range) number = UINT64_MAX;
   for (const Unit& unit : units)
     if (equals_word(text.substr(digits), unit.name)) return number * unit.bytes;
   return std::nullopt;
