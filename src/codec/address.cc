@@ -64,7 +64,6 @@ Result<RedisParts> split_redis(ByteView key) {
 }
 
 void append_redis_granule(Bytes& out, ByteView key, const RedisParts& parts) {
-  // At once for all that comes: a reserve for each would take most of the time.
   const size_t begin = out.size();
   out.resize(begin + prefix_bytes + parts.ns.size());
   std::memcpy(out.data() + begin, key.data(), prefix_bytes);

@@ -36,7 +36,7 @@ ByteView MetadataKeys::of(uint16_t slot, ByteView name) {
     slot_ = slot;
     head_bytes_ = key_.size();
   }
-  key_.resize(head_bytes_);  // the name is all that is left of such a key
+  key_.resize(head_bytes_);  // behind it there is nothing but the name
   return key_ += name;
 }
 

@@ -22,10 +22,9 @@ void append_name(Bytes& out, ByteView name) {
 
 constexpr size_t id_bytes = 16;
 
-Bytes behind(const Bytes& prefix, const StreamId& id) {
-  Bytes bytes = prefix;
-  append_id_bytes(bytes, id);
-  return bytes;
+Bytes behind(Bytes prefix, const StreamId& id) {
+  append_id_bytes(prefix, id);
+  return prefix;
 }
 
 Error bad_record() { return {Code::corrupt, "a stored record of a consumer group makes no sense"}; }
@@ -101,9 +100,7 @@ Bytes StreamGroup::prefix(char kind) const {
 }
 
 Bytes StreamGroup::pending_sub(const StreamId& id) const {
-  Bytes sub = prefix(pending_record);
-  append_id_bytes(sub, id);
-  return sub;
+  return behind(prefix(pending_record), id);
 }
 
 Result<std::optional<StreamGroup>> StreamGroup::open(Keys& keys, const Key& key, ByteView name) {
