@@ -43,6 +43,7 @@ inline constexpr std::tuple all_keys{
     KeyEntry<QueueLastProcessedKey>{"local", "progress of a queue"},
     KeyEntry<TransactionKey>{"local", "transaction record"},
     KeyEntry<StoreKey>{"local", "state of this store"},
+    KeyEntry<StoreLoadKey>{"local", "what is being loaded"},
     KeyEntry<StoreRecoveryKey>{"local", "applied recovery"},
     KeyEntry<StoreNodeTombstoneKey>{"local", "node that is gone"},
     KeyEntry<StoreCachedSettingKey>{"local", "cached setting"},

@@ -236,6 +236,17 @@ struct StoreCachedSettingKey {
   }
 };
 
+// | 01 's' 'load' | number u64 |: what is loaded and not committed (rocksdb_engine/table_load.h)
+struct StoreLoadKey {
+  uint64_t number;
+  static constexpr std::string_view kind = "local.load";
+  static constexpr auto layout() {
+    return record(local_area, local_by_store,
+                  literal("suffix", "load", "an interval that is being loaded", "/load"),
+                  field<BigEndian<8>>("number", &StoreLoadKey::number, "of the load"));
+  }
+};
+
 // | 01 's' 'loqr' | recovery uuid |
 struct StoreRecoveryKey {
   Uuid recovery;

@@ -27,4 +27,15 @@ struct StoreStart {
   }
 };
 
+// 01 's' 'load' number -> | 01 | first size u32 | first key | last key |
+struct StoreLoad {
+  ByteView first;
+  ByteView last;
+  static constexpr std::string_view kind = "store.load_value";
+  static constexpr auto layout() {
+    return record(value_format_1, field<LengthPrefixed<4>>("first", &StoreLoad::first, "key"),
+                  field<Remaining>("last", &StoreLoad::last, "key"));
+  }
+};
+
 }  // namespace trellis

@@ -153,6 +153,21 @@ class BlockStore {
   virtual Result<bool> remove_all(KeyspaceId keyspace, size_t blocks_max) = 0;
 };
 
+// New entries that are more than one commit can hold, where an engine has a cheaper way for them
+// than commits. REQUIRES: none of their keys, nor any between the first and the last of them, is
+// there, or read or written by anyone, before commit() returns; the engine outlives it.
+class Load {
+ public:
+  // What was not committed is gone.
+  virtual ~Load() = default;
+  // Takes them; commit() says what became of them.
+  // REQUIRES: puts alone, each of a key behind that of the one before, over all calls.
+  virtual void put(WriteSet puts) = 0;
+  // All of them and these writes, or nothing. What is waited for is last_ticket(). The last call.
+  // REQUIRES: no expectations
+  virtual Status commit(Commit with) = 0;
+};
+
 class Engine {
  public:
   // REQUIRES: no Value that was read from it is left; a Value pins the engine's memory.
@@ -173,6 +188,9 @@ class Engine {
   // REQUIRES: commits.size() == outcomes.size()
   virtual CommitTicket commit_many(std::span<const Commit* const> commits,
                                    std::span<Status> outcomes) = 0;
+
+  // Null: commits are all there is.
+  virtual std::unique_ptr<Load> begin_load() { return nullptr; }
 
   // Returns when everything up to the ticket is durable. An error means that nobody knows: what
   // was ordered since the last success may be lost in a crash.

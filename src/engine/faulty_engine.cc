@@ -180,6 +180,34 @@ CommitTicket FaultyEngine::commit_many(std::span<const Commit* const> commits,
   return ticket;
 }
 
+class FaultyEngine::FaultyLoad final : public Load {
+ public:
+  FaultyLoad(FaultyEngine& engine, std::unique_ptr<Load> inner)
+      : engine_(engine), inner_(std::move(inner)) {}
+  void put(WriteSet puts) override { inner_->put(std::move(puts)); }
+  Status commit(Commit with) override {
+    engine_.delay();
+    Fate fate = Fate::pass;
+    {
+      const std::lock_guard lock(engine_.mutex_);
+      fate = engine_.draw_fate(with);
+    }
+    Status outcome;
+    if (reaches_inner(fate)) outcome = inner_->commit(std::move(with));
+    return answer(fate, std::move(outcome));
+  }
+
+ private:
+  FaultyEngine& engine_;
+  const std::unique_ptr<Load> inner_;
+};
+
+std::unique_ptr<Load> FaultyEngine::begin_load() {
+  std::unique_ptr<Load> load = inner_->begin_load();
+  if (load == nullptr) return nullptr;
+  return std::make_unique<FaultyLoad>(*this, std::move(load));
+}
+
 Status FaultyEngine::wait_durable(CommitTicket ticket) {
   delay();
   {

@@ -80,6 +80,7 @@ class FaultyEngine final : public Engine {
   std::optional<Bytes> evidence(const Value& value) const override;
   CommitTicket commit_many(std::span<const Commit* const> commits,
                            std::span<Status> outcomes) override;
+  std::unique_ptr<Load> begin_load() override;
   Status wait_durable(CommitTicket ticket) override;
   CommitTicket last_ticket() const override { return inner_->last_ticket(); }
   bool shared() const override { return inner_->shared(); }
@@ -102,6 +103,7 @@ class FaultyEngine final : public Engine {
     FaultyEngine& engine_;
   };
 
+  class FaultyLoad;
   enum class Fate : uint8_t { pass, fail, conflict, maybe_applied, maybe_dropped, lost, crashed };
 
   void delay();

@@ -354,6 +354,38 @@ Status MemoryEngine::commit_one(const Commit& commit) {
   return {};
 }
 
+// One large commit.
+class MemoryEngine::WholeLoad final : public Load {
+ public:
+  explicit WholeLoad(MemoryEngine& engine) : engine_(engine) {}
+  void put(WriteSet puts) override {
+    for (const WriteSet::Write& put : puts) {
+      ASSERT(put.op == WriteOp::put && last_ < put.key);
+      last_ = put.key;
+    }
+    puts_.append(puts);
+  }
+  Status commit(Commit with) override {
+    TRY(check_commit(with));
+    ASSERT(with.expectations.empty());
+    puts_.append(with.writes);
+    const std::unique_lock lock(engine_.store_->mutex_);
+    TRY(engine_.store_->check_open(engine_.generation_));
+    engine_.store_->apply(puts_);
+    return {};
+  }
+
+ private:
+  MemoryEngine& engine_;
+  WriteSet puts_;
+  Bytes last_;
+};
+
+std::unique_ptr<Load> MemoryEngine::begin_load() {
+  if (shared()) return nullptr;
+  return std::make_unique<WholeLoad>(*this);
+}
+
 Status MemoryEngine::wait_durable(CommitTicket ticket) {
   std::unique_lock lock(store_->mutex_);
   TRY(store_->check_open(generation_));

@@ -107,6 +107,7 @@ class MemoryEngine : public Engine {
   std::optional<Bytes> evidence(const Value& value) const override;
   CommitTicket commit_many(std::span<const Commit* const> commits,
                            std::span<Status> outcomes) override;
+  std::unique_ptr<Load> begin_load() override;
   Status wait_durable(CommitTicket ticket) override;
   CommitTicket last_ticket() const override;
   bool shared() const override { return use_ == Use::shared; }
@@ -114,6 +115,7 @@ class MemoryEngine : public Engine {
   Status checkpoint(const std::filesystem::path& folder) override;
 
  private:
+  class WholeLoad;
   struct Page;
   Status load_page(const ScanRequest& request, Page& page) const;
   Status commit_one(const Commit& commit);

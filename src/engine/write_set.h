@@ -32,6 +32,11 @@ class WriteSet {
     append(WriteOp::add, key, {reinterpret_cast<const char*>(&delta), sizeof delta});
   }
 
+  void append(const WriteSet& others) {
+    buffer_ += others.buffer_;
+    count_ += others.count_;
+  }
+
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
   size_t bytes() const { return buffer_.size(); }  // what commit_bytes_max bounds

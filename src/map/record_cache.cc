@@ -310,9 +310,11 @@ void RecordCache::store(ByteView key, std::optional<ByteView> value, bool is_new
 void RecordCache::put_read(ByteView key, const Value& value) {
   store(key, value.found() ? std::optional(value.bytes()) : std::nullopt, true);
 }
+bool RecordCache::is_of_key(ByteView key) { return key[table_offset] == 'm'; }
+
 void RecordCache::put_written(ByteView key, std::optional<ByteView> value) {
   // What was popped from a queue is not asked for again.
-  if (!value && key[table_offset] != 'm') return forget(key);
+  if (!value && !is_of_key(key)) return forget(key);
   store(key, value, false);
 }
 

@@ -30,6 +30,8 @@ class RecordCache {
   // Which keys it holds: of records that are read one by one. What is read in order is in
   // leaves (map/scan_leaves.h).
   static bool holds(ByteView key);
+  // The record of a Redis key, not of something within one. REQUIRES: holds(key)
+  static bool is_of_key(ByteView key);
 
   // Whether the key is known; then `value` says what is stored, which may be nothing.
   bool get(ByteView key, Value& value);

@@ -111,6 +111,7 @@ Status View::check_scan(ByteView begin, ByteView end) const {
 
 Status View::get(ByteView key, Value& value) {
   TRY(check_read(key));
+  if (is_loading(key)) TRY(finish_load());
   if (sampled_reads_ != nullptr) sampled_reads_->emplace_back(key);
   if (read_own(key, value)) return {};
   TRY(read_stored(key, value));
@@ -121,8 +122,13 @@ Status View::read_stored(ByteView key, Value& value) {
   const bool is_cached = caches_ != nullptr && RecordCache::holds(key);
   if (is_cached && caches_->records.get(key, value)) return {};
   TRY(engine_.get(key, value));
-  if (is_cached) caches_->records.put_read(key, value);
+  if (is_cached) cache_read(key, value);
   return {};
+}
+
+void View::cache_read(ByteView key, const Value& value) {
+  caches_->records.put_read(key, value);
+  cached_absent_ = cached_absent_ || (!value.found() && !RecordCache::is_of_key(key));
 }
 
 Status View::read_stored(std::span<const ByteView> keys, std::span<Value> values) {
@@ -139,7 +145,7 @@ Status View::read_stored(std::span<const ByteView> keys, std::span<Value> values
   std::vector<Value> answers(asked.size());
   TRY(engine_.multi_get(asked, answers));
   for (size_t j = 0; j < unknown.size(); j++) {
-    if (RecordCache::holds(asked[j])) caches_->records.put_read(asked[j], answers[j]);
+    if (RecordCache::holds(asked[j])) cache_read(asked[j], answers[j]);
     values[unknown[j]] = std::move(answers[j]);
   }
   return {};
@@ -148,6 +154,7 @@ Status View::read_stored(std::span<const ByteView> keys, std::span<Value> values
 Status View::prefetch(std::span<const ByteView> keys) {
   if (caches_ == nullptr || keys.size() < 2) return {};
   for (const ByteView key : keys) TRY(check_read(key));
+  TRY(finish_load_of(keys));
   std::vector<Value> values(keys.size());
   return read_stored(keys, values);
 }
@@ -155,6 +162,7 @@ Status View::prefetch(std::span<const ByteView> keys) {
 Status View::multi_get(std::span<const ByteView> keys, std::span<Value> values) {
   ASSERT(keys.size() == values.size());
   for (const ByteView key : keys) TRY(check_read(key));
+  TRY(finish_load_of(keys));
   if (sampled_reads_ != nullptr)
     sampled_reads_->insert(sampled_reads_->end(), keys.begin(), keys.end());
   TRY(read_stored(keys, values));
@@ -270,6 +278,7 @@ Result<ScanPage> View::scan_stored(const ScanRequest& request, ScanVisitor visit
 
 Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
   TRY(check_scan(request.begin, request.end));
+  if (is_loading(request.begin, request.end)) TRY(finish_load());
   ScanRequest asked = request;
   asked.want_evidence = way_ == Way::expecting;
   if (!overlays(request.begin, request.end)) {
@@ -294,6 +303,13 @@ Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
     (request.reverse ? asked.end : asked.begin) = resume;
   }
   return std::move(merge).page();
+}
+
+Result<Engine*> View::stored(ByteView begin, ByteView end) {
+  TRY(check_scan(begin, end));
+  if (way_ != Way::latched || overlays(begin, end)) return nullptr;
+  if (is_loading(begin, end)) TRY(finish_load());
+  return &engine_;
 }
 
 // --- writes ---
@@ -420,12 +436,33 @@ bool View::is_ahead(ByteView key) const {
   return behind != ahead_.begin() && key.starts_with(*std::prev(behind));
 }
 
-void View::split_off(WriteSet& ahead) {
+std::optional<Bytes> View::find_run() const {
+  constexpr size_t run_bytes_min = 1024 * 1024;
+  constexpr size_t most_of = 8;  // all but one of so many parts
+  if (way_ != Way::latched) return std::nullopt;
+  for (const Bytes& prefix : ahead_) {
+    size_t bytes = 0;
+    const auto first = points_.lower_bound(prefix);
+    auto point = first;
+    for (; point != points_.end() && point->first.starts_with(prefix); ++point) {
+      if (!point->second.value) return std::nullopt;
+      bytes += point->first.size() + point->second.value->size();
+    }
+    if (bytes < run_bytes_min || bytes < buffered_bytes_ - buffered_bytes_ / most_of) continue;
+    if (loading_ && (loading_->prefix != prefix || first->first <= loading_->last)) continue;
+    return prefix;
+  }
+  return std::nullopt;
+}
+
+void View::split_off(const std::optional<Bytes>& run_prefix, WriteSet& run, WriteSet& ahead) {
   std::vector<std::pair<Bytes, std::optional<Bytes>>> staying;
   std::vector<std::pair<Bytes, int64_t>> staying_adds;
-  ahead.reserve(buffered_bytes_, points_.size() + adds_.size());
+  (run_prefix ? run : ahead).reserve(buffered_bytes_, points_.size() + adds_.size());
   for (const auto& [key, buffered] : points_) {
-    if (!is_ahead(key))
+    if (run_prefix && key.starts_with(*run_prefix))
+      run.put(key, *buffered.value);
+    else if (!is_ahead(key))
       staying.emplace_back(key, buffered.value);
     else if (buffered.value)
       ahead.put(key, *buffered.value);
@@ -455,18 +492,67 @@ Status View::commit_ahead(std::span<const ByteView> prefixes) {
     if (is_own) expected_bytes_ -= expectation_bytes(expectation);
     return is_own;
   });
+  std::optional<Bytes> run_prefix = find_run();
+  if (!run_prefix) TRY(finish_load());
+  if (run_prefix && !loading_) {
+    std::unique_ptr<Load> load = engine_.begin_load();
+    if (load != nullptr)
+      loading_.emplace(std::move(load), *run_prefix, Bytes(), Commit());
+    else
+      run_prefix.reset();
+  }
   Commit commit;
+  WriteSet run;
   commit.durability = durability_;
-  split_off(commit.writes);
+  split_off(run_prefix, run, commit.writes);
+  // It is much, and nobody has asked for it yet: caches are left to what is asked for.
+  if (caches_ != nullptr) {
+    // Of a run nothing was ever stored: all that can be cached is that it was not found.
+    const bool may_be_cached =
+        cached_absent_ ||
+        (run_prefix && caches_->leaves.may_have(redis_collection_of(*run_prefix)));
+    if (may_be_cached)
+      for (const WriteSet::Write& write : run) forget_cached(write.key);
+    for (const WriteSet::Write& write : commit.writes) forget_cached(write.key);
+  }
+  if (run_prefix) return load_run(std::move(run), std::move(commit));
+  return commit_now(commit);
+}
+
+// Nobody waits for it: what is durable with the transaction was written behind it.
+Status View::commit_now(const Commit& commit) {
   if (commit.writes.empty()) return {};
-  // Nobody waits for it: what is durable with the transaction was written behind it.
   const Commit* const commits[] = {&commit};
   Status outcomes[1];
   engine_.commit_many(commits, outcomes);
-  // It is much, and nobody has asked for it yet: caches are left to what is asked for.
-  if (caches_ != nullptr)
-    for (const WriteSet::Write& write : commit.writes) forget_cached(write.key);
   return std::move(outcomes[0]);
+}
+
+Status View::load_run(WriteSet run, Commit rest) {
+  constexpr size_t rest_bytes_max = 4 * 1024 * 1024;
+  for (const WriteSet::Write& write : run) loading_->last = write.key;
+  loading_->load->put(std::move(run));
+  loading_->rest.durability = rest.durability;
+  loading_->rest.writes.append(rest.writes);
+  return loading_->rest.writes.bytes() < rest_bytes_max ? Status() : finish_load();
+}
+
+Status View::finish_load() {
+  if (!loading_) return {};
+  const Loading loading = std::exchange(loading_, std::nullopt).value();
+  return loading.load->commit(std::move(loading.rest));
+}
+
+bool View::is_loading(ByteView key) const { return loading_ && key.starts_with(loading_->prefix); }
+
+Status View::finish_load_of(std::span<const ByteView> keys) {
+  if (!loading_) return {};
+  const auto is_read = [&](ByteView key) { return is_loading(key); };
+  return std::ranges::any_of(keys, is_read) ? finish_load() : Status();
+}
+
+bool View::is_loading(ByteView begin, ByteView end) const {
+  return loading_ && before_end(loading_->prefix, end) && begin < prefix_end(loading_->prefix);
 }
 
 void View::forget_cached(ByteView key) const {
@@ -511,12 +597,14 @@ void View::settle_caches(bool committed) const {
 
 namespace {
 
-// Where nothing was written nothing is half known: the reads could not be validated.
-Status not_validated(const Status& outcome) {
-  Error error = outcome.error();
+// What nobody can find: whether it is there makes no difference.
+Error not_seen(Error error) {
   if (error.code == Code::maybe) error.code = Code::unavailable;
   return error;
 }
+
+// Where nothing was written nothing is half known: the reads could not be validated.
+Status not_validated(const Status& outcome) { return not_seen(outcome.error()); }
 
 // Whether the observer is shown this transaction.
 bool is_sampled(unsigned one_in) {
@@ -577,6 +665,9 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
   const bool sampled = observer_ != nullptr && is_sampled(observed_one_in_);
   if (sampled) view.sampled_reads_ = &sampled_reads;
   Status answer = fn(view);
+  // What was committed ahead is, also if the transaction fails.
+  const Status loaded = view.finish_load();
+  if (answer && !loaded) answer = not_seen(loaded.error());
   if (!view.violated_) return {std::move(view.violated_)};
 
   Commit commit;

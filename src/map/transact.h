@@ -54,6 +54,10 @@ class View {
   Status prefetch(std::span<const ByteView> keys);
   Result<ScanPage> scan(const ScanRequest& request, ScanVisitor visit);
 
+  // What has all that scans of [begin, end) may see, for several threads at once, until this
+  // transaction writes there or ends. Null: only this view has it.
+  Result<Engine*> stored(ByteView begin, ByteView end);
+
   void put(ByteView key, ByteView value);
   void remove(ByteView key);
   void remove_range(ByteView begin, ByteView end);
@@ -77,6 +81,7 @@ class View {
   // becomes of it: for what nobody else reads or writes before the transaction says where it is; so
   // what it reads of it is not validated. REQUIRES: no scan is under way, none of the keys was in a
   // range that was removed, and no prefix begins with another, of any call.
+  // What is much, and in order, may be stored later, but as if it were now (Load, engine.h).
   Status commit_ahead(std::span<const ByteView> prefixes);
 
   View(const View&) = delete;
@@ -126,9 +131,20 @@ class View {
   void forget_add(ByteView key);
   void build_commit(Commit& commit);
   bool is_ahead(ByteView key) const;
-  // What is to be committed ahead goes there; what stays moves, so that no memory is left behind.
-  void split_off(WriteSet& ahead);
-  // REQUIRES: caches_.
+  // What is to be committed ahead goes there, what has this prefix to the run; what stays moves, so
+  // that no memory is left behind.
+  void split_off(const std::optional<Bytes>& run_prefix, WriteSet& run, WriteSet& ahead);
+  // Of writes that can be loaded: puts, in order behind what is, and most of what there is.
+  std::optional<Bytes> find_run() const;
+  Status commit_now(const Commit& commit);
+  Status load_run(WriteSet run, Commit rest);
+  // Before what is being loaded is read, or written otherwise.
+  Status finish_load();
+  Status finish_load_of(std::span<const ByteView> keys);
+  bool is_loading(ByteView key) const;
+  bool is_loading(ByteView begin, ByteView end) const;
+  // REQUIRES of both: caches_.
+  void cache_read(ByteView key, const Value& value);
   void forget_cached(ByteView key) const;
   // Tells the caches what became of the writes. REQUIRES: the latches are held.
   void settle_caches(bool committed) const;
@@ -153,6 +169,14 @@ class View {
   std::vector<Bytes> begun_;
   std::vector<std::function<void()>> once_committed_;
   std::set<Bytes, std::less<>> ahead_;  // prefixes of what was committed ahead
+  struct Loading {
+    std::unique_ptr<Load> load;
+    Bytes prefix;
+    Bytes last;
+    Commit rest;  // what belongs with it
+  };
+  std::optional<Loading> loading_;
+  bool cached_absent_ = false;  // a record of something within a Redis key was, because of it
   std::vector<Bytes>* sampled_reads_ = nullptr;
   Status violated_;
 };

@@ -184,6 +184,83 @@ TEST_P(ViewModel, CommitsAhead) {
   }
 }
 
+// Much of it, in order: loaded, where the engine has loads, and read, written and removed as all
+// else.
+TEST_P(ViewModel, CommitsMuchAhead) {
+  constexpr size_t value_bytes = 200'000;
+  constexpr size_t run_puts = 7;
+  Random random(test_seed(13));
+  MemoryEngine engine;
+  SystemClock clock;
+  Transactor transactor(engine, clock, {.way = GetParam(), .check_scope = true});
+  Model model;
+  const Bytes run = encode(RawKey{ks, "run"});
+  const Bytes beside = encode(RawKey{ks, "beside"});
+  const ByteView ahead[] = {run, beside};
+  const auto key_in = [&](size_t i) { return run + std::to_string(1'000 + i); };
+  for (uint64_t round = 0; round < test_rounds(60); round++) {
+    SCOPED_TRACE(round);
+    Model inside = model;
+    const bool fails = random.one_in(3);
+    size_t next = 0;
+    const auto put = [&](View& view, const Bytes& key, size_t bytes) {
+      inside[key] = random.bytes(random.below(bytes));
+      view.put(key, inside[key]);
+    };
+    const Status status = transactor.transact(Scope::all_of(ks), [&](View& view) -> Status {
+      for (uint64_t steps = random.below(8); steps > 0; steps--) {
+        for (size_t i = 0; i < run_puts; i++) {
+          inside[key_in(next)] = random.bytes(value_bytes);
+          view.put(key_in(next), inside[key_in(next)]);
+          next++;
+        }
+        if (random.one_in(2)) put(view, beside + std::to_string(random.below(5)), 100);
+        if (random.one_in(2)) put(view, key_of(random.below(5)), 100);
+        if (random.one_in(5)) put(view, key_in(random.below(next)), 100);
+        if (random.one_in(6)) {
+          view.remove(key_in(next - 1));
+          inside.erase(key_in(next - 1));
+        }
+        EXPECT_TRUE(view.commit_ahead(ahead).has_value());
+        std::erase_if(model, [&](const auto& one) {
+          return one.first.starts_with(run) || one.first.starts_with(beside);
+        });
+        for (const auto& [key, value] : inside)
+          if (key.starts_with(run) || key.starts_with(beside)) model[key] = value;
+        if (random.one_in(3)) {
+          const Bytes key = key_in(random.below(next + 1));
+          Value value;
+          EXPECT_TRUE(view.get(key, value).has_value());
+          EXPECT_EQ(value.found(), inside.contains(key));
+        }
+        if (random.one_in(4)) {
+          const Bounds all{run, prefix_end(run)};
+          EXPECT_TRUE(scan_all(view, all, false, 100, 10'000'000) ==
+                      expected_entries(inside, all, false));
+        }
+      }
+      if (fails) return Error{Code::denied, "changed my mind"};
+      return {};
+    });
+    ASSERT_EQ(status.has_value(), !fails);
+    if (!fails) model = inside;
+    const auto [first, last] = keyspace_interval(KeyMode::raw, ks);
+    Model stored;
+    const auto page = engine.scan({.begin = first, .end = last, .bytes_max = SIZE_MAX},
+                                  [&](ByteView key, ByteView value) {
+                                    stored.emplace(key, value);
+                                    return Visit::go_on;
+                                  });
+    ASSERT_TRUE(page.has_value() && !page->resume);
+    ASSERT_TRUE(stored == model);
+    // The next round begins a life that has nothing.
+    Commit removal;
+    removal.writes.remove_range(run, prefix_end(run));
+    ASSERT_TRUE(commit(engine, removal).has_value());
+    std::erase_if(model, [&](const auto& one) { return one.first.starts_with(run); });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(BothWays, ViewModel, testing::Values(Way::latched, Way::expecting),
                          [](const auto& info) {
                            return info.param == Way::latched ? "latched" : "expecting";

@@ -94,13 +94,17 @@ Result<uint64_t> decode_fragment_offset(ByteView sub) {
   return offset;
 }
 
+bool is_looked_for(const Key& key, uint64_t begin, uint64_t end) {
+  const uint64_t looked_for = fragments_in(begin, std::min(end, key.size()));
+  return looked_for == 1 || looked_for * scan_factor <= fragments_in(0, key.size());
+}
+
 Status visit_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t end,
                        FragmentVisitor visit) {
   end = std::min(end, key.size());
   if (begin >= end) return {};
-  const bool few = fragments_in(begin, end) * scan_factor <= fragments_in(0, key.size());
-  return few || fragments_in(begin, end) == 1 ? look_for_fragments(keys, key, begin, end, visit)
-                                              : scan_fragments(keys, key, begin, end, visit);
+  return is_looked_for(key, begin, end) ? look_for_fragments(keys, key, begin, end, visit)
+                                        : scan_fragments(keys, key, begin, end, visit);
 }
 
 Status get_fragment(Keys& keys, const Key& key, uint64_t offset, Value& stored) {

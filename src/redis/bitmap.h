@@ -57,6 +57,8 @@ Status set_large_text(Keys& keys, Key& key, ByteView text);
 using FragmentVisitor = FunctionRef<void(uint64_t offset, ByteView stored)>;
 Status visit_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t end,
                        FragmentVisitor visit);
+// Whether it looks for each that may be there: they are few beside all. Else it scans all.
+bool is_looked_for(const Key& key, uint64_t begin, uint64_t end);
 // One of them, the offset of which is a multiple of what one has.
 Status get_fragment(Keys& keys, const Key& key, uint64_t offset, Value& stored);
 // One that is all zeros is removed, or not written. `old` is what is stored.

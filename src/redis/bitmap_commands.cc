@@ -10,6 +10,7 @@
 #include "codec/redis_keys.h"
 #include "redis/bitmap.h"
 #include "redis/bitop_command.h"
+#include "redis/fragment_scan.h"
 #include "redis/number_text.h"
 
 namespace trellis {
@@ -147,14 +148,6 @@ uint64_t count_bits(ByteView bytes) {
   return count;
 }
 
-// Where many are scanned most have the next one behind them, in a block of the cache, and the
-// processor does not foresee that they do.
-void prefetch_behind(ByteView fragment) {
-  const char* const next = fragment.data() + fragment.size();
-  constexpr size_t line_bytes = 64;
-  for (size_t i = 0; i < fragment_bytes + line_bytes; i += line_bytes) __builtin_prefetch(next + i);
-}
-
 // Of bytes that begin at `offset`, the bits in the range. `is_turned`: as bitmaps store them.
 uint64_t count_within(ByteView bytes, uint64_t offset, const BitRange& range, bool is_turned) {
   const uint64_t first = std::max(range.first / 8, offset);
@@ -173,16 +166,37 @@ uint64_t count_within(ByteView bytes, uint64_t offset, const BitRange& range, bo
   return count;
 }
 
+Result<uint64_t> count_in_parts(Keys& keys, const Key& key, const BitRange& range) {
+  TRY_ASSIGN(const FragmentScan scan, FragmentScan::open(keys, key));
+  uint64_t counts[PartWork::slots] = {};
+  uint64_t sum = 0;
+  const auto count_part = [&](PartWork::Slot slot, std::span<const uint64_t> part) {
+    uint64_t count = 0;
+    const Status status = scan.visit(part, [&](uint64_t offset, ByteView stored) {
+      count += count_within(stored, offset, range, true);
+    });
+    counts[slot] = count;
+    return status;
+  };
+  const auto add = [&](PartWork::Slot slot) -> Status {
+    sum += counts[slot];
+    return {};
+  };
+  TRY(work_in_parts(StoredOrder(key.size()), scan.is_for_threads(), {count_part, add}));
+  return sum;
+}
+
 Result<uint64_t> count_in(Keys& keys, const Key& key, const BitRange& range) {
   if (range.is_empty()) return 0;
   if (key.type() == RedisType::string) return count_within(key.text(), 0, range, false);
+  const uint64_t begin = range.first / 8;
+  const uint64_t end = range.last / 8 + 1;
+  const bool is_much = bitmap_reading(end - begin) == ScanRequest::Reading::much_once;
+  if (is_much && !is_looked_for(key, begin, end)) return count_in_parts(keys, key, range);
   uint64_t count = 0;
-  const bool is_much = bitmap_reading(key.size()) == ScanRequest::Reading::much_once;
-  TRY(visit_fragments(keys, key, range.first / 8, range.last / 8 + 1,
-                      [&](uint64_t offset, ByteView stored) {
-                        if (is_much) prefetch_behind(stored);
-                        count += count_within(stored, offset, range, true);
-                      }));
+  TRY(visit_fragments(keys, key, begin, end, [&](uint64_t offset, ByteView stored) {
+    count += count_within(stored, offset, range, true);
+  }));
   return count;
 }
 

@@ -1,4 +1,4 @@
-// BITOP: fragment by fragment, in the order in which they are stored, which is the same in all
+// BITOP: part by part, in the order in which fragments are stored, which is the same in all
 // bitmaps. What is read and written at a time is some MiB, whatever they have, and however often a
 // key is named.
 #include "redis/bitop_command.h"
@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <numeric>
+#include <optional>
+#include <vector>
 
 #include "codec/redis_keys.h"
 #include "redis/bitmap.h"
+#include "redis/fragment_scan.h"
 
 namespace trellis {
 namespace {
@@ -33,9 +35,16 @@ struct Fragment {
   char bytes[fragment_bytes];
 };
 
-void combine_bits(Fragment& with, ByteView other, BitOperation operation) {
-  Fragment padded{};
+// `is_first`: nothing was there before.
+void combine_bits(Fragment& with, ByteView other, BitOperation operation, bool is_first) {
+  if (is_first) {
+    std::memcpy(with.bytes, other.data(), other.size());
+    std::memset(with.bytes + other.size(), 0, fragment_bytes - other.size());
+    return;
+  }
+  Fragment padded;
   std::memcpy(padded.bytes, other.data(), other.size());
+  std::memset(padded.bytes + other.size(), 0, fragment_bytes - other.size());
   for (size_t i = 0; i < fragment_bytes; i += sizeof(uint64_t)) {
     uint64_t a = 0, b = 0;
     std::memcpy(&a, with.bytes + i, sizeof(a));
@@ -50,164 +59,94 @@ void combine_bits(Fragment& with, ByteView other, BitOperation operation) {
   }
 }
 
-// What all streams have of bitmaps in memory.
-constexpr size_t pages_bytes_max = 32 * 1024 * 1024;
-
-// The fragments of a string or of a bitmap, one after the other, in the order of their subs.
-class FragmentStream {
+// A string or a bitmap that is there. What is read is what the key is now; it may change then.
+class Source {
  public:
-  // What it reads is what the key is now. The key may change then if it is the target.
-  FragmentStream(Keys& keys, const Key& key, bool is_target, size_t streams)
-      : keys_(keys), page_bytes_max_(std::min(page_bytes_max, pages_bytes_max / streams)) {
+  static Result<Source> open(Keys& keys, const Key& key) {
+    Source source;
     if (key.type() == RedisType::bitmap) {
-      size_ = key.size();
-      prefix_ = keys.subs_prefix(key);
-      begin_ = prefix_;
-      end_ = prefix_end(prefix_);
-      return;
+      TRY_ASSIGN(source.scan_, FragmentScan::open(keys, key));
+    } else {
+      source.text_ = key.text();
     }
-    text_ = key.text();
-    if (is_target) text_ = kept_text_ = text_;
-    for (uint64_t at = 0; at < text_.size(); at += fragment_bytes)
-      order_.push_back(encode(RedisBitmapSub{at}));
-    std::sort(order_.begin(), order_.end());
+    return source;
   }
 
-  Status next() {
-    at_++;
-    if (prefix_.empty()) return {};
-    if (at_ >= entries_.size() && !is_read_) return read_page();
-    return {};
-  }
-  bool is_done() const { return at_ >= (prefix_.empty() ? order_.size() : entries_.size()); }
-  ByteView sub() const {
-    if (prefix_.empty()) return order_[at_];
-    return ByteView(page_).substr(entries_[at_].begin, entries_[at_].sub_bytes);
-  }
-  // Valid until the next call.
-  Result<ByteView> stored() {
-    TRY_ASSIGN(const uint64_t offset, decode_fragment_offset(sub()));
-    if (prefix_.empty()) {
-      const ByteView part = text_.substr(offset, fragment_bytes);
-      std::memcpy(turned_.bytes, part.data(), part.size());
-      turn_bits(turned_.bytes, part.size());
-      return ByteView(turned_.bytes, part.size());
+  bool is_for_threads() const { return !scan_ || scan_->is_for_threads(); }
+  Status visit(std::span<const uint64_t> part, FragmentVisitor visit) const {
+    if (scan_) return scan_->visit(part, visit);
+    Fragment turned;
+    for (const uint64_t offset : part) {
+      if (offset >= text_.size()) continue;
+      const ByteView bytes = ByteView(text_).substr(offset, fragment_bytes);
+      std::memcpy(turned.bytes, bytes.data(), bytes.size());
+      turn_bits(turned.bytes, bytes.size());
+      visit(offset, {turned.bytes, bytes.size()});
     }
-    if (offset >= size_) return ByteView();
-    const Entry& entry = entries_[at_];
-    return ByteView(page_).substr(entry.begin + entry.sub_bytes,
-                                  std::min({entry.bytes, fragment_bytes, size_ - offset}));
+    return {};
   }
 
  private:
-  static constexpr size_t page_bytes_max = 2 * 1024 * 1024;
-  struct Entry {
-    size_t begin;  // of the sub, which the bytes follow
-    size_t sub_bytes;
-    uint64_t bytes;
-  };
-
-  Status read_page() {
-    constexpr size_t page_entries_max = 1'024;
-    do {
-      page_.clear();
-      entries_.clear();
-      at_ = 0;
-      const auto take = [&](ByteView key, ByteView value) {
-        key.remove_prefix(prefix_.size());
-        entries_.push_back({page_.size(), key.size(), value.size()});
-        page_ += key;
-        page_ += value;
-        return Visit::go_on;
-      };
-      TRY_ASSIGN(ScanPage page, keys_.view().scan({.begin = begin_,
-                                                   .end = end_,
-                                                   .entries_max = page_entries_max,
-                                                   .bytes_max = page_bytes_max_,
-                                                   .reading = bitmap_reading(size_)},
-                                                  take));
-      is_read_ = !page.resume;
-      if (page.resume) begin_ = std::move(*page.resume);
-    } while (entries_.empty() && !is_read_);
-    return {};
-  }
-
-  Keys& keys_;
-  const size_t page_bytes_max_;
-  size_t at_ = SIZE_MAX;  // before the first
-  // Of a bitmap.
-  Bytes prefix_, begin_, end_;
-  uint64_t size_ = 0;
-  Bytes page_;
-  std::vector<Entry> entries_;
-  bool is_read_ = false;
-  // Of a string.
-  Bytes kept_text_;
-  ByteView text_;
-  Fragment turned_{};
-  std::vector<Bytes> order_;
+  std::optional<FragmentScan> scan_;
+  Bytes text_;
 };
 
-using Streams = std::vector<std::unique_ptr<FragmentStream>>;
-
-class ResultWriter {
+// What the sources have at some offsets, combined.
+class Part {
  public:
-  ResultWriter(Keys& keys, Key& key, uint64_t bytes) : keys_(keys), key_(key), bytes_(bytes) {}
-  Status put(ByteView sub, const Fragment& fragment) {
-    TRY_ASSIGN(const uint64_t offset, decode_fragment_offset(sub));
-    const ByteView stored(fragment.bytes, std::min(fragment_bytes, bytes_ - offset));
-    put_fragment(keys_, key_, offset, stored, Value());
-    return keys_.check_written(written_bytes_ += stored.size() + sub.size());
+  Status combine(std::span<const uint64_t> offsets, std::span<const Source> sources,
+                 BitOperation operation) {
+    offsets_ = offsets;
+    found_.assign(offsets.size(), 0);
+    if (fragments_ == nullptr) fragments_.reset(new Fragment[part_fragments]);
+    for (const Source& source : sources) {
+      size_t i = 0;
+      TRY(source.visit(offsets, [&](uint64_t offset, ByteView stored) {
+        while (offsets[i] != offset) i++;
+        combine_bits(fragments_[i], stored, operation, found_[i]++ == 0);
+      }));
+    }
+    if (operation == BitOperation::bit_not) invert();
+    return {};
+  }
+
+  // Calls it with those that at least so many sources have.
+  template <class Visitor>
+  Status visit(size_t found_min, Visitor visit) const {
+    for (size_t i = 0; i < offsets_.size(); i++)
+      if (found_[i] >= found_min) TRY(visit(offsets_[i], fragments_[i]));
+    return {};
   }
 
  private:
-  Keys& keys_;
-  Key& key_;
-  const uint64_t bytes_;
-  size_t written_bytes_ = 0;
+  // What is not stored becomes ones.
+  void invert() {
+    for (size_t i = 0; i < offsets_.size(); i++) {
+      if (found_[i]++ == 0) std::memset(fragments_[i].bytes, 0, fragment_bytes);
+      for (char& byte : fragments_[i].bytes) byte = static_cast<char>(~byte);
+    }
+  }
+
+  std::span<const uint64_t> offsets_;
+  std::vector<size_t> found_;
+  std::unique_ptr<Fragment[]> fragments_;
 };
 
-Status combine_all(Streams& streams, BitOperation operation, size_t sources, ResultWriter& writer) {
-  for (const auto& stream : streams) TRY(stream->next());
-  for (;;) {
-    const FragmentStream* lowest = nullptr;
-    for (const auto& stream : streams)
-      if (!stream->is_done() && (lowest == nullptr || stream->sub() < lowest->sub()))
-        lowest = stream.get();
-    if (lowest == nullptr) return {};
-    const Bytes sub(lowest->sub());
-    Fragment fragment{};
-    size_t found = 0;
-    for (const auto& stream : streams) {
-      if (stream->is_done() || stream->sub() != sub) continue;
-      TRY_ASSIGN(const ByteView stored, stream->stored());
-      combine_bits(fragment, stored, found == 0 ? BitOperation::bit_or : operation);
-      found++;
-      TRY(stream->next());
-    }
-    if (operation != BitOperation::bit_and || found == sources) TRY(writer.put(sub, fragment));
-  }
-}
-
-// What is not stored becomes ones.
-Status invert(FragmentStream& stream, uint64_t bytes, ResultWriter& writer) {
-  std::vector<bool> is_written((bytes + fragment_bytes - 1) / fragment_bytes, false);
-  Fragment fragment{};
-  for (;;) {
-    TRY(stream.next());
-    if (stream.is_done()) break;
-    TRY_ASSIGN(const uint64_t offset, decode_fragment_offset(stream.sub()));
-    if (offset >= bytes) continue;
-    TRY_ASSIGN(const ByteView stored, stream.stored());
-    std::memset(fragment.bytes, 0xff, fragment_bytes);
-    combine_bits(fragment, stored, BitOperation::bit_xor);
-    is_written[offset / fragment_bytes] = true;
-    TRY(writer.put(stream.sub(), fragment));
-  }
-  std::memset(fragment.bytes, 0xff, fragment_bytes);
-  for (size_t i = 0; i < is_written.size(); i++)
-    if (!is_written[i]) TRY(writer.put(encode(RedisBitmapSub{i * fragment_bytes}), fragment));
-  return {};
+Status write_combined(Keys& keys, Key& target, uint64_t bytes, std::span<const Source> sources,
+                      BitOperation operation, size_t found_min) {
+  Part parts[PartWork::slots];
+  size_t written_bytes = 0;
+  const auto put = [&](uint64_t offset, const Fragment& fragment) {
+    const ByteView stored(fragment.bytes, std::min(fragment_bytes, bytes - offset));
+    put_fragment(keys, target, offset, stored, Value());
+    return keys.check_written(written_bytes += stored.size());
+  };
+  const auto combine = [&](PartWork::Slot slot, std::span<const uint64_t> offsets) {
+    return parts[slot].combine(offsets, sources, operation);
+  };
+  const auto write = [&](PartWork::Slot slot) { return parts[slot].visit(found_min, put); };
+  return work_in_parts(StoredOrder(bytes), std::ranges::all_of(sources, &Source::is_for_threads),
+                       {combine, write});
 }
 
 // What is small is a string, without fragments on the way.
@@ -267,17 +206,19 @@ Status bitop(Call& call) {
     if (bytes != 0) target->set_text(std::move(result));
     return {};
   }
-  sources = distinct_sources(std::move(sources), operation);
-  Streams streams;
-  for (const Key* const source : sources)
-    if (source->exists())
-      streams.push_back(
-          std::make_unique<FragmentStream>(call.keys, *source, source == target, sources.size()));
+  // What is that much may be staged from the start, however little there is to write.
+  TRY(call.keys.check_written(bytes));
+  std::vector<Source> opened;
+  const std::vector<const Key*> distinct = distinct_sources(std::move(sources), operation);
+  for (const Key* const source : distinct) {
+    if (!source->exists()) continue;
+    TRY_ASSIGN(Source one, Source::open(call.keys, *source));
+    opened.push_back(std::move(one));
+  }
   target->create(RedisType::bitmap, call.keys.new_version());
   target->set_size(bytes);
-  ResultWriter writer(call.keys, *target, bytes);
-  if (operation == BitOperation::bit_not) return invert(*streams[0], bytes, writer);
-  return combine_all(streams, operation, sources.size(), writer);
+  const size_t found_min = operation == BitOperation::bit_and ? distinct.size() : 1;
+  return write_combined(call.keys, *target, bytes, opened, operation, found_min);
 }
 
 }  // namespace trellis

@@ -26,6 +26,7 @@
 #include "rocksdb_engine/slice_pin.h"
 #include "rocksdb_engine/store_file_system.h"
 #include "rocksdb_engine/store_options.h"
+#include "rocksdb_engine/table_load.h"
 #include "rocksdb_engine/wal_check.h"
 #include "rocksdb_engine/wal_sync.h"
 #include "rocksdb_engine/write_unsynced.h"
@@ -88,6 +89,9 @@ class Store final : public RocksdbEngine {
   std::optional<Bytes> evidence(const Value& value) const override;
   CommitTicket commit_many(std::span<const Commit* const> commits,
                            std::span<Status> outcomes) override;
+  std::unique_ptr<Load> begin_load() override {
+    return std::make_unique<TableLoad>(LoadPlace{*this, db_, main_, epochs_}, loads_++);
+  }
   Status wait_durable(CommitTicket ticket) override { return wal_.wait_durable(ticket.value); }
   CommitTicket last_ticket() const override { return {wal_.last_ticket()}; }
   bool shared() const override { return false; }
@@ -122,6 +126,7 @@ class Store final : public RocksdbEngine {
   SharedMutex commit_mutex_;
   std::mutex checkpoint_mutex_;     // one at a time: two could be of one name
   std::atomic<uint64_t> noted_{0};  // the highest sync note in the log
+  std::atomic<uint64_t> loads_{0};  // how many were begun
   ReadSampler sampler_;
   ParallelReads reads_{db_, main_};
   WalSync wal_;
@@ -413,6 +418,7 @@ Result<std::unique_ptr<RocksdbEngine>> open_store(const RocksdbOptions& options)
   TRY_ASSIGN(const StoreIdentity identity,
              load_or_make_identity(*database, path, marker, options.clock));
   if (!marker.store.has_value()) TRY(write_marker(env, path, {identity.uuid}));
+  TRY(undo_loads(*database->db, *database->families[0]));
   return std::make_unique<Store>(std::move(database), options, identity);
 }
 

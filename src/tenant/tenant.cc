@@ -130,6 +130,7 @@ void CountedView::forget_garbage(uint64_t due_ms, ByteView target) {
 
 Status CountedView::commit_ahead(std::vector<ByteView> prefixes, int64_t bytes) {
   ASSERT(tenant_ != nullptr);
+  committed_ahead_ = true;
   difference_.bytes -= bytes;
   // The collector may be done with it before this transaction is.
   last_due_ms_ = UINT64_MAX;
@@ -363,12 +364,15 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
   Figures reserved;
   Figures freed;
   uint64_t epoch = 0;
+  bool committed_ahead = false;
   const auto run = [&](View& view) -> Status {
     give_back(reserved, epoch);  // of a run that conflicted
     reserved = {};
     TRY(check(view));
     CountedView counted(view, id_, model, this);
-    TRY(fn(counted));
+    const Status done = fn(counted);
+    committed_ahead = committed_ahead || counted.has_committed_ahead();
+    TRY(done);
     note_at_once(counted.first_at_once_ms());
     if (keep_quota && !counted.makes_room()) TRY(map_.engine.room());
     const Figures difference = counted.difference();
@@ -388,8 +392,8 @@ Status Tenant::transact(Model model, const Scope& scope, FunctionRef<Status(View
     return {};
   };
   Status status = map_.transact(scope, run);
-  if (!status && status.error().code == Code::maybe)
-    doubt_figures();
+  if (!status && (status.error().code == Code::maybe || committed_ahead))
+    doubt_figures();  // of the parts, too
   else
     give_back(status ? freed : reserved, epoch);
   if (status && !keep_quota) collected_bytes_ += static_cast<uint64_t>(freed.bytes);

@@ -84,6 +84,7 @@ class CountedView {
   Result<ScanPage> scan(const ScanRequest& request, ScanVisitor visit) {
     return view_.scan(request, visit);
   }
+  Result<Engine*> stored(ByteView begin, ByteView end) { return view_.stored(begin, end); }
 
   void begins(ByteView collection) { view_.begins(collection); }
   void once_committed(std::function<void()> function) { view_.once_committed(std::move(function)); }
@@ -119,6 +120,8 @@ class CountedView {
   // collector, committed with them.
   Status commit_ahead(std::vector<ByteView> prefixes, int64_t bytes);
 
+  bool has_committed_ahead() const { return committed_ahead_; }
+
   const Figures& difference() const { return difference_; }
   // Whether less is stored than before, but for notes, which lead to more that goes; or nothing was
   // written.
@@ -142,6 +145,7 @@ class CountedView {
   int64_t note_bytes_ = 0;  // of notes that were left
   bool wrote_ = false;
   bool put_note_ = false;
+  bool committed_ahead_ = false;
   uint64_t last_due_ms_ = UINT64_MAX;    // of the entry that was left
   std::optional<ExpireSpan> last_span_;  // the same for what goes at once
   uint64_t now_ms_ = 0;                  // when it was first asked for

@@ -203,8 +203,8 @@ TEST(Values, Vectors) {
     const std::string rest = line.left.substr(blank + 1);
     if (check_any<StreamGroupValue, StreamGroupAheadValue, StreamConsumerValue, StreamPendingValue,
                   RedisListSub, RedisSortedintSub, RedisBitmapSub, StoreIdentity, StoreStart,
-                  RawValue, RawExpiringValue, FsSuperblock, FsTree, FsInode, FsQuota, FsEntry,
-                  FsFigures, FsExtent, FsDataUse, FsSharedData, FsXattr, FsSession, FsLock,
+                  StoreLoad, RawValue, RawExpiringValue, FsSuperblock, FsTree, FsInode, FsQuota,
+                  FsEntry, FsFigures, FsExtent, FsDataUse, FsSharedData, FsXattr, FsSession, FsLock,
                   FsLocks>(kind, rest, line.right)) {
       continue;
     } else if (kind == "counter_value") {

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <fstream>
 
+#include "redis/fragment_scan.h"
 #include "redis_fixture.h"
+#include "support/test_seed.h"
 
 namespace trellis {
 namespace {
@@ -166,6 +169,95 @@ TEST_P(RedisBitmaps, OperationsOnLargeOnes) {
   EXPECT_EQ(number("BITCOUNT a"), 0);
   collect_all();
   EXPECT_EQ(records(), 3U) << "of both keys, and the one bit";
+}
+
+TEST(StoredOrderOfFragments, IsThatOfTheirDecimals) {
+  for (const uint64_t bytes : {0, 1, 1'024, 1'025, 10'240, 12'345'678, 110'000'000}) {
+    std::vector<Bytes> expected;
+    for (uint64_t offset = 0; offset < bytes; offset += fragment_bytes)
+      expected.push_back(std::to_string(offset));
+    std::ranges::sort(expected);
+    StoredOrder order(bytes);
+    std::vector<Bytes> found;
+    for (auto part = order.next_part(); !part.empty(); part = order.next_part()) {
+      EXPECT_LE(part.size(), part_fragments);
+      for (const uint64_t offset : part) found.push_back(std::to_string(offset));
+    }
+    EXPECT_EQ(found, expected) << bytes;
+  }
+}
+
+// Several parts, which threads make: bytes here and there in two bitmaps and a string.
+TEST_P(RedisBitmaps, OperationsInParts) {
+  constexpr size_t bytes = 17 * 1024 * 1024 + 77;
+  Random random(test_seed(21));
+  std::map<Bytes, Bytes> texts{
+      {"a", Bytes(bytes, 0)}, {"b", Bytes(bytes - 5'000'000, 0)}, {"c", {}}};
+  for (auto& [key, text] : texts) {
+    if (key == "c")
+      text = random.bytes(100'000);
+    else
+      EXPECT_EQ(number(fmt::format("SETBIT {} {} 0", key, text.size() * 8 - 1)), 0);
+    for (size_t i = 0; i < 60 && key != "c"; i++) {
+      const Bytes piece = random.bytes(1 + random.below(5'000));
+      const size_t at = i == 0 ? text.size() - piece.size() : random.below(text.size() - 5'000);
+      text.replace(at, piece.size(), piece);
+      say(std::vector<ByteView>{"SETRANGE", key, std::to_string(at), piece});
+    }
+  }
+  say(std::vector<ByteView>{"SET", "c", texts["c"]});
+  const auto expect_text = [&](const Bytes& key, const Bytes& text) {
+    uint64_t bits = 0;
+    for (const char byte : text)
+      bits += static_cast<uint64_t>(std::popcount(static_cast<uint8_t>(byte)));
+    EXPECT_EQ(number("BITCOUNT " + key), static_cast<int64_t>(bits));
+    for (size_t at = 0; at < text.size(); at += 4'000'000) {
+      const size_t end = std::min(at + 4'000'000, text.size());
+      const Bytes reply = say(fmt::format("GETRANGE {} {} {}", key, at, end - 1));
+      ASSERT_TRUE(ByteView(reply).substr(reply.find('\n') + 1, end - at) ==
+                  ByteView(text).substr(at, end - at))
+          << key << " from " << at;
+    }
+  };
+  for (const std::string operation : {"AND", "OR", "XOR", "NOT"}) {
+    SCOPED_TRACE(operation);
+    Bytes expected = texts["a"];
+    for (const char* other : {"b", "c"}) {
+      const Bytes& text = texts[other];
+      for (size_t i = 0; i < bytes && operation != "NOT"; i++) {
+        const char byte = i < text.size() ? text[i] : '\0';
+        if (operation == "AND") expected[i] = static_cast<char>(expected[i] & byte);
+        if (operation == "OR") expected[i] = static_cast<char>(expected[i] | byte);
+        if (operation == "XOR") expected[i] = static_cast<char>(expected[i] ^ byte);
+      }
+    }
+    if (operation == "NOT")
+      for (char& byte : expected) byte = static_cast<char>(~byte);
+    const std::string sources = operation == "NOT" ? "a" : "a b c";
+    EXPECT_EQ(number(fmt::format("BITOP {} to {}", operation, sources)),
+              static_cast<int64_t>(bytes));
+    expect_text("to", expected);
+    // The target may be a source.
+    EXPECT_EQ(say("COPY a kept REPLACE"), ":1\r\n");
+    EXPECT_EQ(number(fmt::format("BITOP {} a {}", operation, sources)),
+              static_cast<int64_t>(bytes));
+    expect_text("a", expected);
+    EXPECT_EQ(say("RENAME kept a"), "+OK\r\n");
+  }
+  // What an EXEC wrote itself is read, too.
+  say("MULTI");
+  say("SETRANGE a 9000000 inside");
+  say("BITOP OR to a b");
+  say("BITCOUNT to");
+  say("BITCOUNT a");
+  EXPECT_TRUE(say("EXEC").starts_with("*4\r\n"));
+  texts["a"].replace(9'000'000, 6, "inside");
+  expect_text("a", texts["a"]);
+  Bytes both = texts["a"];
+  for (size_t i = 0; i < texts["b"].size(); i++)
+    both[i] = static_cast<char>(both[i] | texts["b"][i]);
+  expect_text("to", both);
+  expect_exact();
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+// Large bitmaps, part by part, on several threads where the store is to be read by them
+// (View::stored).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "redis/bitmap.h"
+
+namespace trellis {
+
+constexpr size_t part_fragments = 4'096;
+
+// The offsets that fragments of so many bytes may have, in the order in which they are stored: that
+// of their decimals.
+class StoredOrder {
+ public:
+  explicit StoredOrder(uint64_t bytes);
+  bool is_one_part() const { return bytes_ <= part_fragments * fragment_bytes; }
+  // The next, up to part_fragments; none: that was all.
+  std::vector<uint64_t> next_part();
+
+ private:
+  // Those of one number of digits are in order by themselves.
+  struct Digits {
+    uint64_t next;
+    uint64_t end;
+    uint64_t scale;  // makes them comparable with others
+  };
+  const uint64_t bytes_;
+  std::vector<Digits> all_;
+};
+
+// A bitmap as it is now, of which the key may change.
+class FragmentScan {
+ public:
+  // REQUIRES: a bitmap.
+  static Result<FragmentScan> open(Keys& keys, const Key& key);
+  bool is_for_threads() const { return engine_ != nullptr; }
+  // Those at offsets from the first to the last of these, in order.
+  Status visit(std::span<const uint64_t> part, FragmentVisitor visit) const;
+
+ private:
+  FragmentScan(Keys& keys, Engine* engine, Bytes prefix, uint64_t bytes)
+      : keys_(&keys), engine_(engine), prefix_(std::move(prefix)), bytes_(bytes) {}
+
+  Keys* keys_;
+  Engine* engine_;  // null: only the transaction's own view has all of it
+  Bytes prefix_;
+  uint64_t bytes_;
+};
+
+// What is made of each part, ahead by as many as there are slots, on other threads if they may; and
+// what takes that, in order, on this thread.
+struct PartWork {
+  using Slot = size_t;  // below slots; that of the part before is another one
+  static constexpr size_t slots = 4;
+  // The part stays until the slot was taken.
+  FunctionRef<Status(Slot slot, std::span<const uint64_t> part)> make;
+  FunctionRef<Status(Slot slot)> take;
+};
+Status work_in_parts(StoredOrder order, bool on_threads, const PartWork& work);
+
+}  // namespace trellis

@@ -1,0 +1,232 @@
+#include "rocksdb_engine/table_load.h"
+
+#include <fmt/format.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/sst_file_reader.h>
+
+#include <utility>
+
+#include "base/assert.h"
+#include "codec/local_keys.h"
+#include "codec/store_values.h"
+#include "rocksdb_engine/rocksdb_status.h"
+#include "rocksdb_engine/write_unsynced.h"
+
+namespace trellis {
+namespace {
+
+constexpr size_t waiting_max = 1;  // beside the one that is being written
+constexpr uint64_t first_table_bytes = 8 * 1024 * 1024;
+constexpr uint64_t table_bytes_max = 64 * 1024 * 1024;
+constexpr uint64_t tables_bytes_min = 16 * 1024 * 1024;  // less goes through the log
+constexpr size_t log_part_bytes = 4 * 1024 * 1024;
+constexpr double worth_compressing = 0.9;
+constexpr std::string_view file_prefix = "load-";
+
+Status written(const rocksdb::Status& status) {
+  if (status.ok()) return {};
+  return write_error(status);
+}
+
+Status commit_all(Engine& store, const Commit& commit) {
+  const Commit* const commits[] = {&commit};
+  Status outcomes[1];
+  store.commit_many(commits, outcomes);
+  return std::move(outcomes[0]);
+}
+
+}  // namespace
+
+TableLoad::TableLoad(const LoadPlace& place, uint64_t number)
+    : place_(place),
+      number_(number),
+      options_(place.db.GetOptions(&place.family)),
+      thread_([this] { run(); }) {}
+
+TableLoad::~TableLoad() {
+  discard(finish());
+  table_.reset();
+  // Those that the store took over are not there under this name.
+  for (const std::string& path : paths_)
+    place_.db.GetEnv()->DeleteFile(path).PermitUncheckedError();
+}
+
+// --- writing ---
+
+void TableLoad::put(WriteSet puts) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return waiting_.size() < waiting_max; });
+  waiting_.push_back(std::move(puts));
+  changed_.notify_all();
+}
+
+void TableLoad::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return is_all_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    const WriteSet puts = std::move(waiting_.front());
+    waiting_.pop_front();
+    changed_.notify_all();
+    if (!written_) continue;
+    lock.unlock();
+    Status status = write(puts);
+    lock.lock();
+    written_ = std::move(status);
+  }
+}
+
+Status TableLoad::write(const WriteSet& puts) {
+  for (const WriteSet::Write& put : puts) {
+    ASSERT(put.op == WriteOp::put);
+    if (table_ == nullptr) TRY(begin_table());
+    TRY(written(table_->Put(to_slice(put.key), to_slice(put.value))));
+    if (first_.empty()) first_ = put.key;
+    table_bytes_ += put.key.size() + put.value.size();
+    if (table_bytes_ < (paths_.size() == 1 ? first_table_bytes : table_bytes_max)) continue;
+    last_ = put.key;
+    TRY(finish_table());
+  }
+  return {};
+}
+
+Status TableLoad::begin_table() {
+  TRY(place_.store.room());
+  paths_.push_back(
+      fmt::format("{}/{}{}-{}.part", place_.db.GetName(), file_prefix, number_, paths_.size()));
+  constexpr bool drops_pages = false;  // what was written is read
+  table_ = std::make_unique<rocksdb::SstFileWriter>(rocksdb::EnvOptions(options_), options_,
+                                                    &place_.family, drops_pages);
+  return written(table_->Open(paths_.back()));
+}
+
+Status TableLoad::finish_table() {
+  rocksdb::ExternalSstFileInfo made;
+  TRY(written(table_->Finish(&made)));
+  table_.reset();
+  last_ = made.largest_key;
+  // The first one tells.
+  if (static_cast<double>(made.file_size) > worth_compressing * static_cast<double>(table_bytes_)) {
+    options_.compression = rocksdb::kNoCompression;
+    options_.compression_per_level.clear();
+    options_.bottommost_compression = rocksdb::kDisableCompressionOption;
+  }
+  all_bytes_ += std::exchange(table_bytes_, 0);
+  return {};
+}
+
+Status TableLoad::finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_all_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  return written_;
+}
+
+// --- the commit ---
+
+Status TableLoad::commit(Commit with) {
+  TRY(finish());
+  if (table_ != nullptr) TRY(finish_table());
+  if (paths_.empty()) return commit_all(place_.store, with);
+  Status status = commit_noted(std::move(with));
+  if (!status && status.error().code != Code::maybe) undo();
+  return status;
+}
+
+Status TableLoad::commit_noted(Commit with) {
+  const Bytes note = encode(StoreLoadKey{number_});
+  Commit noted;
+  noted.durability = Durability::always;
+  noted.writes.put(note, encode(StoreLoad{first_, last_}));
+  TRY(commit_all(place_.store, noted));
+  TRY(place_.store.wait_durable(place_.store.last_ticket()));
+  TRY(take_over());
+  with.writes.remove(note);
+  return commit_all(place_.store, with);
+}
+
+Status TableLoad::take_over() {
+  if (all_bytes_ < tables_bytes_min) return commit_through_log();
+  rocksdb::IngestExternalFileOptions options;
+  options.move_files = true;
+  options.failed_move_fall_back_to_copy = true;
+  options.snapshot_consistency = false;  // no snapshot may look there
+  options.allow_global_seqno = false;
+  options.allow_blocking_flush = false;
+  const ReadEpochs::Reader reader(place_.epochs);  // RocksDB looks into the memtable
+  const UncheckedCall unchecked;
+  const rocksdb::Status status = place_.db.IngestExternalFile(&place_.family, paths_, options);
+  // Something overlaps: it would need a sequence number.
+  return status.IsInvalidArgument() ? commit_through_log() : written(status);
+}
+
+Status TableLoad::commit_through_log() {
+  Commit part;
+  for (const std::string& path : paths_) {
+    rocksdb::SstFileReader table(options_);
+    TRY(written(table.Open(path)));
+    const std::unique_ptr<rocksdb::Iterator> at(table.NewIterator(rocksdb::ReadOptions()));
+    for (at->SeekToFirst(); at->Valid(); at->Next()) {
+      part.writes.put(to_view(at->key()), to_view(at->value()));
+      if (part.writes.bytes() < log_part_bytes) continue;
+      TRY(commit_all(place_.store, part));
+      part.writes.clear();
+    }
+    TRY(written(at->status()));
+  }
+  return commit_all(place_.store, part);
+}
+
+void TableLoad::undo() {
+  Commit undone;
+  undone.writes.remove_range(first_, successor(last_));
+  undone.writes.remove(encode(StoreLoadKey{number_}));
+  discard(commit_all(place_.store, undone));  // the next start does it
+}
+
+// --- after a crash ---
+
+namespace {
+
+Status undo_load(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ByteView note,
+                 const StoreLoad& load) {
+  const Bytes end = successor(load.last);
+  const rocksdb::Slice first = to_slice(load.first);
+  const rocksdb::Slice last = to_slice(end);
+  // Nothing but the load's own entries was ever there: no older ones come to light.
+  TRY(written(rocksdb::DeleteFilesInRange(&db, &family, &first, &last, /*include_end=*/false)));
+  rocksdb::WriteBatch batch;
+  batch.DeleteRange(&family, first, last);
+  batch.Delete(&family, to_slice(note));
+  return written(write_unsynced(db, batch));
+}
+
+}  // namespace
+
+Status undo_loads(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family) {
+  const Bytes begin = encode(StoreLoadKey{0});
+  const Bytes end = encode(StoreLoadKey{UINT64_MAX});
+  rocksdb::ReadOptions options;
+  options.total_order_seek = true;
+  const std::unique_ptr<rocksdb::Iterator> at(db.NewIterator(options, &family));
+  for (at->Seek(to_slice(begin)); at->Valid() && to_view(at->key()) < end; at->Next()) {
+    const auto load = decode<StoreLoad>(to_view(at->value()));
+    if (!load)
+      return Error{Code::corrupt, "the note of a load does not make sense (" +
+                                      load.error().message + "): restore from a backup"};
+    TRY(undo_load(db, family, to_view(at->key()), *load));
+  }
+  if (!at->status().ok()) return read_error(at->status());
+  std::vector<std::string> names;
+  if (const rocksdb::Status status = db.GetEnv()->GetChildren(db.GetName(), &names); !status.ok())
+    return read_error(status);
+  for (const std::string& name : names)
+    if (name.starts_with(file_prefix))
+      db.GetEnv()->DeleteFile(db.GetName() + "/" + name).PermitUncheckedError();
+  return {};
+}
+
+}  // namespace trellis
