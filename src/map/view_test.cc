@@ -134,6 +134,18 @@ TEST_P(ViewModel, ReadsItsOwnWrites) {
   }
 }
 
+Model stored_in(Engine& engine) {
+  const auto [first, last] = keyspace_interval(KeyMode::raw, ks);
+  Model stored;
+  const auto page = engine.scan({.begin = first, .end = last, .bytes_max = SIZE_MAX},
+                                [&](ByteView key, ByteView value) {
+                                  stored.emplace(key, value);
+                                  return Visit::go_on;
+                                });
+  EXPECT_TRUE(page.has_value() && !page->resume);
+  return stored;
+}
+
 // What is committed ahead stays, also if the function fails; it is read as all else.
 TEST_P(ViewModel, CommitsAhead) {
   Random random(test_seed(12));
@@ -171,16 +183,7 @@ TEST_P(ViewModel, CommitsAhead) {
     });
     ASSERT_EQ(status.has_value(), !fails);
     if (!fails) model = inside;
-    const auto [first, last] = keyspace_interval(KeyMode::raw, ks);
-    Model stored;
-    ASSERT_TRUE(engine
-                    .scan({.begin = first, .end = last},
-                          [&](ByteView key, ByteView value) {
-                            stored.emplace(key, value);
-                            return Visit::go_on;
-                          })
-                    .has_value());
-    ASSERT_EQ(stored, model);
+    ASSERT_EQ(stored_in(engine), model);
   }
 }
 
@@ -244,15 +247,7 @@ TEST_P(ViewModel, CommitsMuchAhead) {
     });
     ASSERT_EQ(status.has_value(), !fails);
     if (!fails) model = inside;
-    const auto [first, last] = keyspace_interval(KeyMode::raw, ks);
-    Model stored;
-    const auto page = engine.scan({.begin = first, .end = last, .bytes_max = SIZE_MAX},
-                                  [&](ByteView key, ByteView value) {
-                                    stored.emplace(key, value);
-                                    return Visit::go_on;
-                                  });
-    ASSERT_TRUE(page.has_value() && !page->resume);
-    ASSERT_TRUE(stored == model);
+    ASSERT_TRUE(stored_in(engine) == model);
     // The next round begins a life that has nothing.
     Commit removal;
     removal.writes.remove_range(run, prefix_end(run));

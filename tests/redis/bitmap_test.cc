@@ -187,6 +187,17 @@ TEST(StoredOrderOfFragments, IsThatOfTheirDecimals) {
   }
 }
 
+// The second one is as if zeros followed.
+Bytes combined(Bytes text, const Bytes& other, const std::string& operation) {
+  for (size_t i = 0; i < text.size(); i++) {
+    const char byte = i < other.size() ? other[i] : '\0';
+    if (operation == "AND") text[i] = static_cast<char>(text[i] & byte);
+    if (operation == "OR") text[i] = static_cast<char>(text[i] | byte);
+    if (operation == "XOR") text[i] = static_cast<char>(text[i] ^ byte);
+  }
+  return text;
+}
+
 // Several parts, which threads make: bytes here and there in two bitmaps and a string.
 TEST_P(RedisBitmaps, OperationsInParts) {
   constexpr size_t bytes = 17 * 1024 * 1024 + 77;
@@ -222,17 +233,10 @@ TEST_P(RedisBitmaps, OperationsInParts) {
   for (const std::string operation : {"AND", "OR", "XOR", "NOT"}) {
     SCOPED_TRACE(operation);
     Bytes expected = texts["a"];
-    for (const char* other : {"b", "c"}) {
-      const Bytes& text = texts[other];
-      for (size_t i = 0; i < bytes && operation != "NOT"; i++) {
-        const char byte = i < text.size() ? text[i] : '\0';
-        if (operation == "AND") expected[i] = static_cast<char>(expected[i] & byte);
-        if (operation == "OR") expected[i] = static_cast<char>(expected[i] | byte);
-        if (operation == "XOR") expected[i] = static_cast<char>(expected[i] ^ byte);
-      }
-    }
     if (operation == "NOT")
       for (char& byte : expected) byte = static_cast<char>(~byte);
+    else
+      for (const char* other : {"b", "c"}) expected = combined(expected, texts[other], operation);
     const std::string sources = operation == "NOT" ? "a" : "a b c";
     EXPECT_EQ(number(fmt::format("BITOP {} to {}", operation, sources)),
               static_cast<int64_t>(bytes));
@@ -253,10 +257,7 @@ TEST_P(RedisBitmaps, OperationsInParts) {
   EXPECT_TRUE(say("EXEC").starts_with("*4\r\n"));
   texts["a"].replace(9'000'000, 6, "inside");
   expect_text("a", texts["a"]);
-  Bytes both = texts["a"];
-  for (size_t i = 0; i < texts["b"].size(); i++)
-    both[i] = static_cast<char>(both[i] | texts["b"][i]);
-  expect_text("to", both);
+  expect_text("to", combined(texts["a"], texts["b"], "OR"));
   expect_exact();
 }
 
