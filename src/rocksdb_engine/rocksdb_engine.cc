@@ -7,6 +7,7 @@
 #include <mutex>
 #include <random>
 #include <shared_mutex>
+#include <system_error>
 
 #include "base/assert.h"
 #include "base/log.h"
@@ -89,9 +90,7 @@ class Store final : public RocksdbEngine {
   std::optional<Bytes> evidence(const Value& value) const override;
   CommitTicket commit_many(std::span<const Commit* const> commits,
                            std::span<Status> outcomes) override;
-  std::unique_ptr<Load> begin_load() override {
-    return std::make_unique<TableLoad>(LoadPlace{*this, db_, main_, epochs_}, loads_++);
-  }
+  std::unique_ptr<Load> begin_load() override;
   Status wait_durable(CommitTicket ticket) override { return wal_.wait_durable(ticket.value); }
   CommitTicket last_ticket() const override { return {wal_.last_ticket()}; }
   bool shared() const override { return false; }
@@ -287,6 +286,14 @@ CommitTicket Store::commit_many(Commits commits, Outcomes outcomes) {
     commit_in_order(commits, outcomes);
   }
   return last_ticket();
+}
+
+std::unique_ptr<Load> Store::begin_load() {
+  try {
+    return std::make_unique<TableLoad>(LoadPlace{*this, db_, main_, epochs_}, loads_++);
+  } catch (const std::system_error&) {
+    return nullptr;  // no thread is to be had
+  }
 }
 
 Status Store::checkpoint(const std::filesystem::path& folder) {
