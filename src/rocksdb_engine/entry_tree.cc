@@ -308,10 +308,11 @@ uint64_t next_tree_number() {
 
 }  // namespace
 
-EntryTree::EntryTree(Allocate allocate, ReadEpochs* epochs)
+EntryTree::EntryTree(Allocate allocate, ReadEpochs* epochs, size_t filter_bytes)
     : allocate_(std::move(allocate)),
       epochs_(epochs),
       number_(next_tree_number()),
+      filter_(allocate_, filter_bytes),
       root_(make_node(0)) {}
 
 EntryTree::Node* EntryTree::make_node(unsigned level) {
@@ -474,6 +475,7 @@ void EntryTree::insert(const char* entry, Places* places) {
 bool EntryTree::insert_into(Node& leaf, const EntryKey& key, const char* entry) {
   const auto [before, is_equal] = leaf.find(key.user);
   if (!is_equal) {
+    filter_.add(key.user);
     if (before == 0 || leaf.count.load() == entries_max) return false;
     insert_at(leaf, before, entry, nullptr);
     return true;
@@ -560,6 +562,7 @@ void EntryTree::look_up(std::span<const ByteView> user_keys, Places& places) con
       if (nodes[i] == nullptr) continue;
       const Node::Place place = nodes[i]->place_of(group[i]);
       nodes[i]->prefetch_entries(place.before, place.is_doubtful ? place.before : place.all);
+      if (!place.is_doubtful) filter_.prefetch(group[i]);
       places.places_.push_back({group[i], number_, nodes[i], change});
     }
   }
