@@ -25,8 +25,9 @@ LatchTable::Held::Held(LatchTable& table, const Scope& scope, Patience patience)
   }
   const size_t first_granule = latches_.size();
   for (const Scope::Lock& wanted : scope.locks()) {
-    latches_.push_back(
-        {&table.granules_[wanted.hash % granule_stripes], wanted.mode == Scope::Mode::exclusive});
+    Stripe* const stripe = &table.granules_[wanted.hash % granule_stripes];
+    __builtin_prefetch(stripe, 1);
+    latches_.push_back({stripe, wanted.mode == Scope::Mode::exclusive});
   }
   // By stripe, the exclusive request first, so that it is the one kept of several on a stripe.
   const auto begin = latches_.begin() + static_cast<ptrdiff_t>(first_granule);

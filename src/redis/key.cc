@@ -145,11 +145,38 @@ Keys::~Keys() { forget_opened(); }
 
 void Keys::forget_opened() {
   with_text_ = nullptr;
-  for (const auto& [name, key] : keys_) key->~Key();
+  for (Key* const key : keys_) key->~Key();
   keys_.clear();
+  std::fill(places_.begin(), places_.end(), Place{});
 }
 
-Key& Keys::add(const StoredName& name) {
+void Keys::grow_places() {
+  constexpr size_t places_min = 16;
+  const auto old = std::exchange(
+      places_, std::pmr::vector<Place>(std::max(places_min, 2 * places_.size()), &memory_));
+  for (const Place& place : old) {
+    if (place.number == 0) continue;
+    size_t i = place.hash % places_.size();
+    while (places_[i].number != 0) i = (i + 1) % places_.size();
+    places_[i] = place;
+  }
+}
+
+Key* Keys::find(const StoredName& name, Place*& place) {
+  if (2 * keys_.size() >= places_.size()) grow_places();
+  const size_t mask = places_.size() - 1;
+  const auto hash = static_cast<uint32_t>(std::hash<ByteView>{}(name.name) + name.slot);
+  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+    place = &places_[i];
+    if (place->number == 0) break;
+    Key* const key = keys_[place->number - 1];
+    if (place->hash == hash && key->slot_ == name.slot && key->name_ == name.name) return key;
+  }
+  place->hash = hash;
+  return nullptr;
+}
+
+Key& Keys::add(const StoredName& name, Place& place) {
   const ByteView encoded = metadata_keys_.of(name.slot, name.name);
   auto* const stored_key = static_cast<char*>(memory_.allocate(encoded.size(), 1));
   std::copy(encoded.begin(), encoded.end(), stored_key);
@@ -157,7 +184,8 @@ Key& Keys::add(const StoredName& name) {
   key->slot_ = name.slot;
   key->stored_key_ = {stored_key, encoded.size()};
   key->name_ = key->stored_key_.substr(encoded.size() - name.name.size());
-  keys_.emplace(StoredName{name.slot, key->name_}, key);
+  keys_.push_back(key);
+  place.number = static_cast<uint32_t>(keys_.size());
   return *key;
 }
 
@@ -184,15 +212,15 @@ Status Keys::read(Key& key) {
 }
 
 Status Keys::prefetch(std::span<const Name> names) {
-  keys_.reserve(names.size());
   std::vector<Key*> added;
   std::vector<ByteView> wanted;
   added.reserve(names.size());
   wanted.reserve(names.size());
   for (const Name& name : names) {
     const StoredName stored{slots_.of(name.database), name.name};
-    if (keys_.contains(stored)) continue;
-    added.push_back(&add(stored));
+    Place* place = nullptr;
+    if (find(stored, place) != nullptr) continue;
+    added.push_back(&add(stored, *place));
     wanted.push_back(added.back()->stored_key_);
   }
   if (added.empty()) return {};
@@ -227,8 +255,9 @@ Result<Key*> Keys::open_whole(uint32_t database, ByteView name) {
 }
 
 Result<Key*> Keys::open_by_field_in(uint16_t slot, ByteView name) {
-  if (const auto found = keys_.find({slot, name}); found != keys_.end()) return found->second;
-  Key& key = add({slot, name});
+  Place* place = nullptr;
+  if (Key* const known = find({slot, name}, place); known != nullptr) return known;
+  Key& key = add({slot, name}, *place);
   TRY(view_.get(key.stored_key_, key.stored_));
   TRY(read(key));
   return &key;
@@ -729,7 +758,7 @@ Status Keys::finish() {
 }
 
 Status Keys::write_changed() {
-  for (const auto& [name, key] : keys_) {
+  for (Key* const key : keys_) {
     if (!key->changed_) continue;
     TRY(write(*key));
     if (key->is_told_) touch(*key);

@@ -16,7 +16,6 @@
 #include <memory>
 #include <memory_resource>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
 #include "codec/redis_metadata.h"
@@ -271,12 +270,11 @@ class Keys {
   struct StoredName {
     uint16_t slot;
     ByteView name;
-    bool operator==(const StoredName&) const = default;
   };
-  struct NameHash {
-    size_t operator()(const StoredName& name) const {
-      return std::hash<ByteView>{}(name.name) + name.slot;
-    }
+  // Where one that is open is found by its name.
+  struct Place {
+    uint32_t hash;
+    uint32_t number = 0;  // of keys_, from 1; 0: empty
   };
   // A life of which something is committed ahead, or to be.
   struct StagedLife {
@@ -288,7 +286,10 @@ class Keys {
     bool is_noted = false;
     bool is_written = false;  // since the last part
   };
-  Key& add(const StoredName& name);
+  // Of a key that is open, or null; then `place` says where it goes.
+  Key* find(const StoredName& name, Place*& place);
+  Key& add(const StoredName& name, Place& place);
+  void grow_places();
   Status read(Key& key);
   Status write(Key& key);
   Status hide_over(const Key& key);
@@ -351,9 +352,11 @@ class Keys {
   MetadataKeys metadata_keys_{keyspace_};
   Bytes record_;  // as long as it is needed: its memory is used again
   Key* with_text_ = nullptr;
-  // Keys, what they are called and the nodes that lead to them.
+  // Keys, what they are called and what leads to them.
   std::pmr::monotonic_buffer_resource memory_;
-  std::pmr::unordered_map<StoredName, Key*, NameHash> keys_{&memory_};
+  std::pmr::vector<Key*> keys_{&memory_};  // in the order in which they were opened
+  // A power of two of them, half of them empty at least; who is not where the hash says is behind.
+  std::pmr::vector<Place> places_{&memory_};
 };
 
 // What a counter of keys holds.

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "rocksdb_engine/key_filter.h"
 #include "rocksdb_engine/read_epochs.h"
 
 namespace trellis {
@@ -73,7 +74,7 @@ class EntryTree {
   using Allocate = std::function<char*(size_t bytes)>;
   // With `epochs`, which outlive the tree, all who read are counted there, and so is whoever
   // writes, until others see that: then memory is used again.
-  explicit EntryTree(Allocate allocate, ReadEpochs* epochs = nullptr);
+  explicit EntryTree(Allocate allocate, ReadEpochs* epochs = nullptr, size_t filter_bytes = 0);
   EntryTree(const EntryTree&) = delete;
   EntryTree& operator=(const EntryTree&) = delete;
 
@@ -83,6 +84,8 @@ class EntryTree {
   void insert(const char* entry, Places* places = nullptr);
   // The others: any thread.
   bool contains(const EntryKey& key) const;
+  // False: no entry has that user key. Costs less than to look for it.
+  bool may_have(ByteView user_key) const { return filter_.may_have(user_key); }
   // REQUIRES: the keys stay while the places do.
   void look_up(std::span<const ByteView> user_keys, Places& places) const;
 
@@ -92,6 +95,7 @@ class EntryTree {
     explicit Position(const EntryTree& tree) : tree_(&tree) {}
     bool valid() const { return entry_ != nullptr; }
     const char* entry() const { return entry_; }
+    const EntryTree& tree() const { return *tree_; }
     void to_first();
     void to_last();
     void to_lower_bound(const EntryKey& key);  // the first that is not before it
@@ -139,6 +143,7 @@ class EntryTree {
   const Allocate allocate_;
   ReadEpochs* const epochs_;  // may be null
   const uint64_t number_;     // of all trees
+  KeyFilter filter_;
   std::atomic<Node*> root_;
   std::atomic<uint64_t> changes_{0};  // splits that began and ended: odd while one is under way
   // Of the writer.

@@ -12,6 +12,9 @@
 // none of the one before the last is left. Who has seen an epoch and is counted when the next has
 // begun is taken for one of the one after that, so no reader sees more than two begin after it was
 // counted: with three, it has left.
+//
+// Whoever comes later than an epoch sees what was written before it began, for both change the same
+// counts: so what is `shared` need only be released.
 #pragma once
 
 #include <array>
@@ -45,6 +48,8 @@ class ReadEpochs {
     const uint64_t next = epoch_.load() + 1;
     for (const Counts& counts : counts_)
       if (counts.of[next % 2].load() != 0) return;
+    for (Counts& counts : counts_)
+      if (counts.of[next % 2].fetch_add(0) != 0) return;
     epoch_.store(next);
   }
   // Whether all have left who came before now() was `since`, or while it was.

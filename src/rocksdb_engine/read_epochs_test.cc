@@ -61,7 +61,7 @@ TEST(ReadEpochs, NobodySeesWhatIsOver) {
     const size_t old = shown.load();
     const size_t next = (old + 1) % cells;
     values[next].store(n);
-    shown.store(next);
+    shown.store(next, std::memory_order_release);
     const uint64_t since = epochs.now();
     for (; !epochs.is_over(since); epochs.advance()) std::this_thread::yield();
     values[old].store(unusable);

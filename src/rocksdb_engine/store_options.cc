@@ -94,9 +94,13 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
 
   store.main = family_options(store.cache, write_buffer_bytes, 4096);
   store.main_epochs = std::make_shared<ReadEpochs>();
-  const auto main_memtables = std::make_shared<TreeMemTableFactory>(store.main_epochs);
+  const auto main_memtables =
+      std::make_shared<TreeMemTableFactory>(store.main_epochs, write_buffer_bytes / 64);
   store.main_memtables = main_memtables;
   store.main.memtable_factory = main_memtables;
+  // Collections are RocksDB's to know, whole keys the memtable's own (key_filter.h).
+  store.main.memtable_whole_key_filtering = false;
+  store.main.memtable_prefix_bloom_size_ratio = 0.01;
   store.main.prefix_extractor = make_collection_prefix();
   store.main.merge_operator = make_counter_operator();
   // So that reading a busy counter folds no more than that. Each add looks how many there are,

@@ -43,7 +43,7 @@ class TreeMemTable final : public rocksdb::MemTableRep {
   using Newest = TreeMemTableFactory::Newest;
 
   TreeMemTable(rocksdb::Allocator* allocator, std::shared_ptr<ReadEpochs> epochs,
-               std::shared_ptr<Newest::Place> newest)
+               size_t filter_bytes, std::shared_ptr<Newest::Place> newest)
       : MemTableRep(allocator),
         epochs_(std::move(epochs)),
         newest_(std::move(newest)),
@@ -53,7 +53,7 @@ class TreeMemTable final : public rocksdb::MemTableRep {
               MemTableRep::Allocate(bytes, &memory);
               return memory;
             },
-            epochs_.get()) {
+            epochs_.get(), filter_bytes) {
     const std::unique_lock lock(newest_->mutex);
     newest_->memtable = this;
   }
@@ -109,7 +109,10 @@ class TreeMemTable final : public rocksdb::MemTableRep {
     void Next() override { position_.next(); }
     void Prev() override { position_.previous(); }
     void Seek(const rocksdb::Slice& internal_key, const char* memtable_key) override {
-      position_.to_lower_bound(wanted(internal_key, memtable_key));
+      const EntryKey key = wanted(internal_key, memtable_key);
+      // One that is lent looks for that user key only, once.
+      if (lent_ == this && !position_.tree().may_have(key.user)) return;
+      position_.to_lower_bound(key);
     }
     void SeekForPrev(const rocksdb::Slice& internal_key, const char* memtable_key) override {
       position_.to_last_not_after(wanted(internal_key, memtable_key));
@@ -135,14 +138,16 @@ class TreeMemTable final : public rocksdb::MemTableRep {
 
 thread_local TreeMemTable::TreeIterator* TreeMemTable::lent_ = nullptr;
 
-TreeMemTableFactory::TreeMemTableFactory(std::shared_ptr<ReadEpochs> epochs)
-    : epochs_(std::move(epochs)), newest_(std::make_shared<Newest::Place>()) {}
+TreeMemTableFactory::TreeMemTableFactory(std::shared_ptr<ReadEpochs> epochs, size_t filter_bytes)
+    : epochs_(std::move(epochs)),
+      filter_bytes_(filter_bytes),
+      newest_(std::make_shared<Newest::Place>()) {}
 TreeMemTableFactory::~TreeMemTableFactory() = default;
 
 rocksdb::MemTableRep* TreeMemTableFactory::CreateMemTableRep(
     const rocksdb::MemTableRep::KeyComparator&, rocksdb::Allocator* allocator,
     const rocksdb::SliceTransform*, rocksdb::Logger*) {
-  return new TreeMemTable(allocator, epochs_, newest_);
+  return new TreeMemTable(allocator, epochs_, filter_bytes_, newest_);
 }
 
 TreeMemTableFactory::Newest::Newest(const TreeMemTableFactory& factory) : place_(*factory.newest_) {

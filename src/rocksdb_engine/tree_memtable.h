@@ -20,8 +20,10 @@ class TreeMemTable;
 class TreeMemTableFactory final : public rocksdb::MemTableRepFactory {
  public:
   // With `epochs` all who read the family are counted there, for as long as they have an iterator
-  // or a snapshot, and all who write to it.
-  explicit TreeMemTableFactory(std::shared_ptr<ReadEpochs> epochs = nullptr);
+  // or a snapshot, and all who write to it. `filter_bytes` of each memtable are for a filter of its
+  // keys, which gets look at first.
+  explicit TreeMemTableFactory(std::shared_ptr<ReadEpochs> epochs = nullptr,
+                               size_t filter_bytes = 0);
   ~TreeMemTableFactory() override;
   using rocksdb::MemTableRepFactory::CreateMemTableRep;
   rocksdb::MemTableRep* CreateMemTableRep(const rocksdb::MemTableRep::KeyComparator&,
@@ -56,6 +58,7 @@ class TreeMemTableFactory final : public rocksdb::MemTableRepFactory {
  private:
   // Memtables may outlive the factory.
   const std::shared_ptr<ReadEpochs> epochs_;
+  const size_t filter_bytes_;
   const std::shared_ptr<Newest::Place> newest_;
 };
 
