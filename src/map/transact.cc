@@ -33,6 +33,12 @@ void set_own(Value& value, const std::optional<ByteView>& bytes) {
   value.set_found(pin.bytes);
 }
 
+// What nobody can find: whether it is there makes no difference.
+Error not_seen(Error error) {
+  if (error.code == Code::maybe) error.code = Code::unavailable;
+  return error;
+}
+
 bool before_end(ByteView key, ByteView end) { return end.empty() || key < end; }
 
 }  // namespace
@@ -433,14 +439,14 @@ void View::build_commit(Commit& commit) {
 
 bool View::is_ahead(ByteView key) const {
   const auto behind = ahead_.upper_bound(key);
-  return behind != ahead_.begin() && key.starts_with(*std::prev(behind));
+  return behind != ahead_.begin() && key.starts_with(std::prev(behind)->first);
 }
 
-std::optional<Bytes> View::find_run() const {
+std::optional<Bytes> View::find_run(std::span<const ByteView> prefixes) const {
   constexpr size_t run_bytes_min = 1024 * 1024;
   constexpr size_t most_of = 8;  // all but one of so many parts
   if (way_ != Way::latched) return std::nullopt;
-  for (const Bytes& prefix : ahead_) {
+  for (const ByteView prefix : prefixes) {
     size_t bytes = 0;
     const auto first = points_.lower_bound(prefix);
     auto point = first;
@@ -449,8 +455,8 @@ std::optional<Bytes> View::find_run() const {
       bytes += point->first.size() + point->second.value->size();
     }
     if (bytes < run_bytes_min || bytes < buffered_bytes_ - buffered_bytes_ / most_of) continue;
-    if (loading_ && (loading_->prefix != prefix || first->first <= loading_->last)) continue;
-    return prefix;
+    const bool is_behind = first->first > ahead_.find(prefix)->second;
+    if (is_behind && (!loading_ || loading_->prefix == prefix)) return Bytes(prefix);
   }
   return std::nullopt;
 }
@@ -486,28 +492,28 @@ void View::split_off(const std::optional<Bytes>& run_prefix, WriteSet& run, Writ
 
 Status View::commit_ahead(std::span<const ByteView> prefixes) {
   TRY(violated_);
-  for (const ByteView prefix : prefixes) ahead_.emplace(prefix);
+  for (const ByteView prefix : prefixes) ahead_.emplace(prefix, Bytes());
   std::erase_if(expectations_, [&](const Expectation& expectation) {
     const bool is_own = is_ahead(expectation.begin);
     if (is_own) expected_bytes_ -= expectation_bytes(expectation);
     return is_own;
   });
-  std::optional<Bytes> run_prefix = find_run();
-  if (!run_prefix) TRY(finish_load());
-  if (run_prefix && !loading_) {
-    std::unique_ptr<Load> load = engine_.begin_load();
-    if (load != nullptr)
-      loading_.emplace(std::move(load), *run_prefix, Bytes(), Commit());
-    else
-      run_prefix.reset();
+  const std::optional<Bytes> run_prefix = find_run(prefixes);
+  for (const ByteView prefix : prefixes) {
+    const auto behind = points_.lower_bound(prefix_end(prefix));
+    if (behind == points_.begin()) continue;
+    const ByteView last = std::prev(behind)->first;
+    Bytes& known = ahead_.find(prefix)->second;
+    if (last.starts_with(prefix) && last > known) known = last;
   }
+  if (!run_prefix) TRY(finish_load());
   Commit commit;
   WriteSet run;
   commit.durability = durability_;
   split_off(run_prefix, run, commit.writes);
   // It is much, and nobody has asked for it yet: caches are left to what is asked for.
   if (caches_ != nullptr) {
-    // Of a run nothing was ever stored: all that can be cached is that it was not found.
+    // Nothing of a run was ever stored: all that can be cached is that it was not found.
     const bool may_be_cached =
         cached_absent_ ||
         (run_prefix && caches_->leaves.may_have(redis_collection_of(*run_prefix)));
@@ -515,8 +521,7 @@ Status View::commit_ahead(std::span<const ByteView> prefixes) {
       for (const WriteSet::Write& write : run) forget_cached(write.key);
     for (const WriteSet::Write& write : commit.writes) forget_cached(write.key);
   }
-  if (run_prefix) return load_run(std::move(run), std::move(commit));
-  return commit_now(commit);
+  return run_prefix ? load_run(*run_prefix, std::move(run), commit.writes) : commit_now(commit);
 }
 
 // Nobody waits for it: what is durable with the transaction was written behind it.
@@ -528,31 +533,55 @@ Status View::commit_now(const Commit& commit) {
   return std::move(outcomes[0]);
 }
 
-Status View::load_run(WriteSet run, Commit rest) {
+Status View::load_run(const Bytes& prefix, WriteSet run, const WriteSet& rest) {
   constexpr size_t rest_bytes_max = 4 * 1024 * 1024;
-  for (const WriteSet::Write& write : run) loading_->last = write.key;
-  loading_->load->put(std::move(run));
-  loading_->rest.durability = rest.durability;
-  loading_->rest.writes.append(rest.writes);
-  return loading_->rest.writes.bytes() < rest_bytes_max ? Status() : finish_load();
+  constexpr size_t held_bytes_max = 12 * 1024 * 1024;
+  if (!loading_) loading_.emplace(Loading{.prefix = prefix, .load = {}, .run = {}, .rest = {}});
+  loading_->rest.append(rest);
+  if (loading_->load == nullptr &&
+      loading_->run.bytes() + run.bytes() + loading_->rest.bytes() > held_bytes_max) {
+    loading_->load = engine_.begin_load();
+    if (loading_->load == nullptr) TRY(finish_load());  // commits are all there is
+    if (loading_) loading_->load->put(std::exchange(loading_->run, {}));
+  }
+  if (!loading_) {
+    Commit commit;
+    commit.durability = durability_;
+    commit.writes = std::move(run);
+    return commit_now(commit);
+  }
+  if (loading_->load != nullptr)
+    loading_->load->put(std::move(run));
+  else
+    loading_->run.append(run);
+  return loading_->rest.bytes() < rest_bytes_max ? Status() : finish_load();
 }
 
 Status View::finish_load() {
   if (!loading_) return {};
-  const Loading loading = std::exchange(loading_, std::nullopt).value();
-  return loading.load->commit(std::move(loading.rest));
+  Loading loading = std::move(*loading_);
+  loading_.reset();
+  Commit commit;
+  commit.durability = durability_;
+  commit.writes = std::move(loading.rest);
+  commit.writes.append(loading.run);
+  const Status done =
+      loading.load == nullptr ? commit_now(commit) : loading.load->commit(std::move(commit));
+  return done ? done : not_seen(done.error());
 }
-
-bool View::is_loading(ByteView key) const { return loading_ && key.starts_with(loading_->prefix); }
 
 Status View::finish_load_of(std::span<const ByteView> keys) {
   if (!loading_) return {};
-  const auto is_read = [&](ByteView key) { return is_loading(key); };
+  const auto is_read = [&](ByteView key) { return is_ahead(key); };
   return std::ranges::any_of(keys, is_read) ? finish_load() : Status();
 }
 
+bool View::is_loading(ByteView key) const { return loading_ && is_ahead(key); }
+
 bool View::is_loading(ByteView begin, ByteView end) const {
-  return loading_ && before_end(loading_->prefix, end) && begin < prefix_end(loading_->prefix);
+  if (!loading_) return false;
+  const auto inside = ahead_.lower_bound(begin);
+  return is_ahead(begin) || (inside != ahead_.end() && before_end(inside->first, end));
 }
 
 void View::forget_cached(ByteView key) const {
@@ -596,12 +625,6 @@ void View::settle_caches(bool committed) const {
 // --- transact ---
 
 namespace {
-
-// What nobody can find: whether it is there makes no difference.
-Error not_seen(Error error) {
-  if (error.code == Code::maybe) error.code = Code::unavailable;
-  return error;
-}
 
 // Where nothing was written nothing is half known: the reads could not be validated.
 Status not_validated(const Status& outcome) { return not_seen(outcome.error()); }
@@ -665,9 +688,7 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
   const bool sampled = observer_ != nullptr && is_sampled(observed_one_in_);
   if (sampled) view.sampled_reads_ = &sampled_reads;
   Status answer = fn(view);
-  // What was committed ahead is, also if the transaction fails.
-  const Status loaded = view.finish_load();
-  if (answer && !loaded) answer = not_seen(loaded.error());
+  if (answer) answer = view.finish_load();
   if (!view.violated_) return {std::move(view.violated_)};
 
   Commit commit;

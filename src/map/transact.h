@@ -77,11 +77,11 @@ class View {
     once_committed_.push_back(std::move(function));
   }
 
-  // Commits what was written to keys with these prefixes now, ahead of the transaction and whatever
-  // becomes of it: for what nobody else reads or writes before the transaction says where it is; so
+  // Commits what was written to keys with these prefixes now, ahead of the transaction: for what nobody else reads or writes before the transaction says where it is; so
   // what it reads of it is not validated. REQUIRES: no scan is under way, none of the keys was in a
   // range that was removed, and no prefix begins with another, of any call.
-  // What is much, and in order, may be stored later, but as if it were now (Load, engine.h).
+  // What is much, and in order, may be stored later, but as if it were now (Load, engine.h); not at
+  // all if the transaction fails. Then there is what some call and those before it committed.
   Status commit_ahead(std::span<const ByteView> prefixes);
 
   View(const View&) = delete;
@@ -134,11 +134,12 @@ class View {
   // What is to be committed ahead goes there, what has this prefix to the run; what stays moves, so
   // that no memory is left behind.
   void split_off(const std::optional<Bytes>& run_prefix, WriteSet& run, WriteSet& ahead);
-  // Of writes that can be loaded: puts, in order behind what is, and most of what there is.
-  std::optional<Bytes> find_run() const;
+  // Of writes that can be loaded: puts, in order behind all that was committed ahead, and most of
+  // what there is.
+  std::optional<Bytes> find_run(std::span<const ByteView> prefixes) const;
   Status commit_now(const Commit& commit);
-  Status load_run(WriteSet run, Commit rest);
-  // Before what is being loaded is read, or written otherwise.
+  Status load_run(const Bytes& prefix, WriteSet run, const WriteSet& rest);
+  // Before what was committed ahead is read, or written otherwise.
   Status finish_load();
   Status finish_load_of(std::span<const ByteView> keys);
   bool is_loading(ByteView key) const;
@@ -168,12 +169,13 @@ class View {
   size_t expected_bytes_ = 0;
   std::vector<Bytes> begun_;
   std::vector<std::function<void()>> once_committed_;
-  std::set<Bytes, std::less<>> ahead_;  // prefixes of what was committed ahead
+  // Prefixes of what was committed ahead, with the last key that was.
+  std::map<Bytes, Bytes, std::less<>> ahead_;
   struct Loading {
-    std::unique_ptr<Load> load;
     Bytes prefix;
-    Bytes last;
-    Commit rest;  // what belongs with it
+    std::unique_ptr<Load> load;  // null while it is so little that it may be one commit
+    WriteSet run;                // then
+    WriteSet rest;               // what belongs with it
   };
   std::optional<Loading> loading_;
   bool cached_absent_ = false;  // a record of something within a Redis key was, because of it

@@ -172,6 +172,10 @@ Result<uint64_t> count_in_parts(Keys& keys, const Key& key, const BitRange& rang
   uint64_t sum = 0;
   const auto count_part = [&](PartWork::Slot slot, std::span<const uint64_t> part) {
     uint64_t count = 0;
+    const auto has_some = [&](uint64_t offset) {
+      return offset <= range.last / 8 && offset + fragment_bytes > range.first / 8;
+    };
+    if (std::ranges::none_of(part, has_some)) part = {};
     const Status status = scan.visit(part, [&](uint64_t offset, ByteView stored) {
       count += count_within(stored, offset, range, true);
     });

@@ -102,9 +102,11 @@ class Part {
     for (const Source& source : sources) {
       size_t i = 0;
       TRY(source.visit(offsets, [&](uint64_t offset, ByteView stored) {
-        while (offsets[i] != offset) i++;
-        combine_bits(fragments_[i], stored, operation, found_[i]++ == 0);
+        while (i < offsets.size() && offsets[i] != offset) i++;
+        if (i < offsets.size()) combine_bits(fragments_[i], stored, operation, found_[i]++ == 0);
       }));
+      if (i == offsets.size())
+        return Error{Code::corrupt, "the stored offset of a fragment does not make sense"};
     }
     if (operation == BitOperation::bit_not) invert();
     return {};

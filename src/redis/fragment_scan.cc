@@ -4,6 +4,7 @@
 #include <array>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -88,6 +89,7 @@ constexpr unsigned threads_max = 4;
 class PartThreads {
  public:
   PartThreads(const PartWork& work, unsigned threads) : work_(work) {
+    threads_.reserve(threads);
     try {
       for (unsigned i = 0; i < threads; i++) threads_.emplace_back([this] { run(); });
     } catch (const std::system_error&) {  // those that there are do it, or the caller
@@ -138,7 +140,12 @@ class PartThreads {
       const PartWork::Slot slot = waiting_.front();
       waiting_.pop_front();
       lock.unlock();
-      Status status = work_.make(slot, slots_[slot].part);
+      Status status;
+      try {
+        status = work_.make(slot, slots_[slot].part);
+      } catch (const std::exception& exception) {
+        status = Error{Code::unavailable, exception.what()};
+      }
       lock.lock();
       slots_[slot].status = std::move(status);
       slots_[slot].state = State::made;

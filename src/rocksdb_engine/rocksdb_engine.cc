@@ -126,6 +126,7 @@ class Store final : public RocksdbEngine {
   std::mutex checkpoint_mutex_;     // one at a time: two could be of one name
   std::atomic<uint64_t> noted_{0};  // the highest sync note in the log
   std::atomic<uint64_t> loads_{0};  // how many were begun
+  SharedMutex taking_over_;         // LoadPlace
   ReadSampler sampler_;
   ParallelReads reads_{db_, main_};
   WalSync wal_;
@@ -290,7 +291,7 @@ CommitTicket Store::commit_many(Commits commits, Outcomes outcomes) {
 
 std::unique_ptr<Load> Store::begin_load() {
   try {
-    return std::make_unique<TableLoad>(LoadPlace{*this, db_, main_, epochs_}, loads_++);
+    return std::make_unique<TableLoad>(LoadPlace{*this, db_, main_, epochs_, taking_over_}, loads_++);
   } catch (const std::system_error&) {
     return nullptr;  // no thread is to be had
   }
@@ -298,6 +299,7 @@ std::unique_ptr<Load> Store::begin_load() {
 
 Status Store::checkpoint(const std::filesystem::path& folder) {
   const std::lock_guard lock(checkpoint_mutex_);
+  const std::unique_lock no_load(taking_over_);
   return make_checkpoint(db_, Marker{identity_.uuid}, store_path(folder));
 }
 

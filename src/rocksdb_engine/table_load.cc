@@ -4,6 +4,10 @@
 #include <rocksdb/convenience.h>
 #include <rocksdb/sst_file_reader.h>
 
+#include <exception>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
 #include <utility>
 
 #include "base/assert.h"
@@ -18,7 +22,7 @@ namespace {
 constexpr size_t waiting_max = 1;  // beside the one that is being written
 constexpr uint64_t first_table_bytes = 8 * 1024 * 1024;
 constexpr uint64_t table_bytes_max = 64 * 1024 * 1024;
-constexpr uint64_t tables_bytes_min = 16 * 1024 * 1024;  // less goes through the log
+constexpr uint64_t tables_bytes_min = 8 * 1024 * 1024;  // less goes through the log
 constexpr size_t log_part_bytes = 4 * 1024 * 1024;
 constexpr double worth_compressing = 0.9;
 constexpr std::string_view file_prefix = "load-";
@@ -26,6 +30,15 @@ constexpr std::string_view file_prefix = "load-";
 Status written(const rocksdb::Status& status) {
   if (status.ok()) return {};
   return write_error(status);
+}
+
+// Of tables that have nothing else. Nothing but a load's own entries was ever between its first key
+// and its last: no older ones come to light.
+Status drop_files(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ByteView begin,
+                  ByteView end) {
+  const rocksdb::Slice first = to_slice(begin);
+  const rocksdb::Slice last = to_slice(end);
+  return written(rocksdb::DeleteFilesInRange(&db, &family, &first, &last, /*include_end=*/false));
 }
 
 Status commit_all(Engine& store, const Commit& commit) {
@@ -70,7 +83,12 @@ void TableLoad::run() {
     changed_.notify_all();
     if (!written_) continue;
     lock.unlock();
-    Status status = write(puts);
+    Status status;
+    try {
+      status = write(puts);
+    } catch (const std::exception& exception) {
+      status = Error{Code::unavailable, exception.what()};
+    }
     lock.lock();
     written_ = std::move(status);
   }
@@ -139,10 +157,10 @@ Status TableLoad::commit(Commit with) {
 Status TableLoad::commit_noted(Commit with) {
   const Bytes note = encode(StoreLoadKey{number_});
   Commit noted;
-  noted.durability = Durability::always;
   noted.writes.put(note, encode(StoreLoad{first_, last_}));
   TRY(commit_all(place_.store, noted));
   TRY(place_.store.wait_durable(place_.store.last_ticket()));
+  const std::shared_lock lock(place_.taking_over);
   TRY(take_over());
   with.writes.remove(note);
   return commit_all(place_.store, with);
@@ -150,6 +168,12 @@ Status TableLoad::commit_noted(Commit with) {
 
 Status TableLoad::take_over() {
   if (all_bytes_ < tables_bytes_min) return commit_through_log();
+  const rocksdb::Status status = ingest();
+  // Something overlaps: it would need a sequence number.
+  return status.IsInvalidArgument() ? commit_through_log() : written(status);
+}
+
+rocksdb::Status TableLoad::ingest() {
   rocksdb::IngestExternalFileOptions options;
   options.move_files = true;
   options.failed_move_fall_back_to_copy = true;
@@ -158,9 +182,7 @@ Status TableLoad::take_over() {
   options.allow_blocking_flush = false;
   const ReadEpochs::Reader reader(place_.epochs);  // RocksDB looks into the memtable
   const UncheckedCall unchecked;
-  const rocksdb::Status status = place_.db.IngestExternalFile(&place_.family, paths_, options);
-  // Something overlaps: it would need a sequence number.
-  return status.IsInvalidArgument() ? commit_through_log() : written(status);
+  return place_.db.IngestExternalFile(&place_.family, paths_, options);
 }
 
 Status TableLoad::commit_through_log() {
@@ -181,6 +203,9 @@ Status TableLoad::commit_through_log() {
 }
 
 void TableLoad::undo() {
+  const std::shared_lock lock(place_.taking_over);
+  // The disk may be full: files go without a commit.
+  discard(drop_files(place_.db, place_.family, first_, successor(last_)));
   Commit undone;
   undone.writes.remove_range(first_, successor(last_));
   undone.writes.remove(encode(StoreLoadKey{number_}));
@@ -194,32 +219,37 @@ namespace {
 Status undo_load(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family, ByteView note,
                  const StoreLoad& load) {
   const Bytes end = successor(load.last);
-  const rocksdb::Slice first = to_slice(load.first);
-  const rocksdb::Slice last = to_slice(end);
-  // Nothing but the load's own entries was ever there: no older ones come to light.
-  TRY(written(rocksdb::DeleteFilesInRange(&db, &family, &first, &last, /*include_end=*/false)));
+  TRY(drop_files(db, family, load.first, end));
   rocksdb::WriteBatch batch;
-  batch.DeleteRange(&family, first, last);
+  batch.DeleteRange(&family, to_slice(load.first), to_slice(end));
   batch.Delete(&family, to_slice(note));
   return written(write_unsynced(db, batch));
+}
+
+Result<std::map<Bytes, Bytes>> read_notes(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family) {
+  std::map<Bytes, Bytes> notes;
+  const Bytes end = encode(StoreLoadKey{UINT64_MAX});
+  rocksdb::ReadOptions options;
+  options.total_order_seek = true;
+  const std::unique_ptr<rocksdb::Iterator> at(db.NewIterator(options, &family));
+  for (at->Seek(to_slice(encode(StoreLoadKey{0}))); at->Valid() && to_view(at->key()) < end;
+       at->Next())
+    notes.emplace(to_view(at->key()), to_view(at->value()));
+  if (!at->status().ok()) return read_error(at->status());
+  return notes;
 }
 
 }  // namespace
 
 Status undo_loads(rocksdb::DB& db, rocksdb::ColumnFamilyHandle& family) {
-  const Bytes begin = encode(StoreLoadKey{0});
-  const Bytes end = encode(StoreLoadKey{UINT64_MAX});
-  rocksdb::ReadOptions options;
-  options.total_order_seek = true;
-  const std::unique_ptr<rocksdb::Iterator> at(db.NewIterator(options, &family));
-  for (at->Seek(to_slice(begin)); at->Valid() && to_view(at->key()) < end; at->Next()) {
-    const auto load = decode<StoreLoad>(to_view(at->value()));
+  TRY_ASSIGN(const auto notes, read_notes(db, family));
+  for (const auto& [note, value] : notes) {
+    const auto load = decode<StoreLoad>(value);
     if (!load)
       return Error{Code::corrupt, "the note of a load does not make sense (" +
                                       load.error().message + "): restore from a backup"};
-    TRY(undo_load(db, family, to_view(at->key()), *load));
+    TRY(undo_load(db, family, note, *load));
   }
-  if (!at->status().ok()) return read_error(at->status());
   std::vector<std::string> names;
   if (const rocksdb::Status status = db.GetEnv()->GetChildren(db.GetName(), &names); !status.ok())
     return read_error(status);

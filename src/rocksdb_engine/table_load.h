@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/shared_mutex.h"
 #include "engine/engine.h"
 #include "rocksdb_engine/read_epochs.h"
 
@@ -27,6 +28,9 @@ struct LoadPlace {
   rocksdb::DB& db;
   rocksdb::ColumnFamilyHandle& family;
   ReadEpochs& epochs;
+  // Held shared from taking over tables to the commit that makes them count. Who copies the store
+  // holds it alone: the copy has both or neither.
+  SharedMutex& taking_over;
 };
 
 class TableLoad final : public Load {
@@ -49,6 +53,7 @@ class TableLoad final : public Load {
   Status finish();
   Status commit_noted(Commit with);
   Status take_over();
+  rocksdb::Status ingest();
   Status commit_through_log();
   // What was begun is taken back, as the next start would.
   void undo();

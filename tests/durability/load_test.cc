@@ -1,6 +1,9 @@
 // Loads of the RocksDB engine: what a cut leaves at any write, and of files.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "codec/keyspace_keys.h"
 #include "codec/local_keys.h"
 #include "codec/store_values.h"
@@ -125,6 +128,36 @@ TEST_F(LoadFiles, WhatWasNotCommittedGoesWhenTheStoreOpens) {
   engine = open();
   ASSERT_TRUE(load(*engine, 30'000, 50'000, {}).has_value());
   EXPECT_EQ(entries_from(*engine, 0), 40'000u);
+}
+
+// A copy of the store has a load with the commit that makes it count, or neither.
+TEST_F(LoadFiles, CheckpointsBesideThem) {
+  constexpr size_t each = 20'000;
+  auto engine = open();
+  std::atomic<bool> is_over = false;
+  std::atomic<size_t> loaded = 0;
+  std::thread loader([&] {
+    for (size_t n = 0; !is_over && n < 100; n++) {
+      Commit with;
+      with.writes.put(encode(RawKey{ks, "with"}), std::to_string(n + 1));
+      EXPECT_TRUE(load(*engine, n * each, (n + 1) * each, std::move(with)).has_value());
+      loaded = n + 1;
+    }
+  });
+  for (size_t copies = 0; copies < 6; copies++) {
+    const size_t before = loaded;
+    while (loaded == before && loaded < 100) std::this_thread::yield();
+    const std::string path = "/copy" + std::to_string(copies);
+    ASSERT_TRUE(engine->checkpoint(path).has_value());
+    RocksdbOptions of_copy = options();
+    of_copy.path = path;
+    auto copy = open_rocksdb_engine(of_copy);
+    ASSERT_TRUE(copy.has_value());
+    const Bytes with = get(**copy, encode(RawKey{ks, "with"}));
+    EXPECT_EQ(entries_from(**copy, 0), std::stoul(with) * each);
+  }
+  is_over = true;
+  loader.join();
 }
 
 TEST_F(LoadFiles, ANoteThatMakesNoSenseIsRefused) {
