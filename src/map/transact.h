@@ -77,11 +77,12 @@ class View {
     once_committed_.push_back(std::move(function));
   }
 
-  // Commits what was written to keys with these prefixes now, ahead of the transaction: for what nobody else reads or writes before the transaction says where it is; so
-  // what it reads of it is not validated. REQUIRES: no scan is under way, none of the keys was in a
-  // range that was removed, and no prefix begins with another, of any call.
-  // What is much, and in order, may be stored later, but as if it were now (Load, engine.h); not at
-  // all if the transaction fails. Then there is what some call and those before it committed.
+  // Commits what was written to keys with these prefixes now, ahead of the transaction: for what
+  // nobody else reads or writes before the transaction says where it is; so what it reads of it is
+  // not validated. REQUIRES: no scan is under way, none of the keys was in a range that was
+  // removed, and no prefix begins with another, of any call. What is much, and in order, may be
+  // stored later, but as if it were now (Load, engine.h); not at all if the transaction fails. Then
+  // there is what some call and those before it committed.
   Status commit_ahead(std::span<const ByteView> prefixes);
 
   View(const View&) = delete;

@@ -188,6 +188,14 @@ TEST_P(ViewModel, CommitsAhead) {
   }
 }
 
+void expect_read(View& view, const Model& model, const Bytes& key) {
+  Value value;
+  EXPECT_TRUE(view.get(key, value).has_value());
+  const auto expected = model.find(key);
+  EXPECT_EQ(value.found(), expected != model.end());
+  EXPECT_TRUE(!value.found() || value.bytes() == expected->second);
+}
+
 // Much of it, in order: loaded, where the engine has loads, and read, written and removed as all
 // else.
 TEST_P(ViewModel, CommitsMuchAhead) {
@@ -232,16 +240,10 @@ TEST_P(ViewModel, CommitsMuchAhead) {
         });
         for (const auto& [key, value] : inside)
           if (key.starts_with(run) || key.starts_with(beside)) model[key] = value;
-        if (random.one_in(3)) {
-          const Bytes key = random.one_in(2) ? key_in(random.below(next + 1))
-                                             : beside + std::to_string(random.below(5));
-          Value value;
-          EXPECT_TRUE(view.get(key, value).has_value());
-          EXPECT_EQ(value.found(), inside.contains(key));
-          if (value.found()) {
-            EXPECT_TRUE(value.bytes() == inside[key]);
-          }
-        }
+        if (random.one_in(3))
+          expect_read(view, inside,
+                      random.one_in(2) ? key_in(random.below(next + 1))
+                                       : beside + std::to_string(random.below(5)));
         states.push_back(model);
         if (random.one_in(4)) {
           const Bounds all{run, prefix_end(run)};

@@ -291,7 +291,8 @@ CommitTicket Store::commit_many(Commits commits, Outcomes outcomes) {
 
 std::unique_ptr<Load> Store::begin_load() {
   try {
-    return std::make_unique<TableLoad>(LoadPlace{*this, db_, main_, epochs_, taking_over_}, loads_++);
+    return std::make_unique<TableLoad>(LoadPlace{*this, db_, main_, epochs_, taking_over_},
+                                       loads_++);
   } catch (const std::system_error&) {
     return nullptr;  // no thread is to be had
   }
