@@ -23,6 +23,7 @@ constexpr size_t waiting_max = 1;  // beside the one that is being written
 constexpr uint64_t first_table_bytes = 8 * 1024 * 1024;
 constexpr uint64_t table_bytes_max = 64 * 1024 * 1024;
 constexpr uint64_t tables_bytes_min = 8 * 1024 * 1024;  // less goes through the log
+constexpr uint64_t kept_bytes_max = 64 * 1024 * 1024;  // in the page cache, and one table more
 constexpr size_t log_part_bytes = 4 * 1024 * 1024;
 constexpr double worth_compressing = 0.9;
 constexpr std::string_view file_prefix = "load-";
@@ -112,7 +113,8 @@ Status TableLoad::begin_table() {
   TRY(place_.store.room());
   paths_.push_back(
       fmt::format("{}/{}{}-{}.part", place_.db.GetName(), file_prefix, number_, paths_.size()));
-  constexpr bool drops_pages = false;  // what was written is read
+  // What is very large shall not push all else out of the system's page cache.
+  const bool drops_pages = all_bytes_ >= kept_bytes_max;
   table_ = std::make_unique<rocksdb::SstFileWriter>(rocksdb::EnvOptions(options_), options_,
                                                     &place_.family, drops_pages);
   return written(table_->Open(paths_.back()));
