@@ -313,8 +313,8 @@ Result<ScanPage> View::scan(const ScanRequest& request, ScanVisitor visit) {
 
 Result<Engine*> View::stored(ByteView begin, ByteView end) {
   TRY(check_scan(begin, end));
-  if (way_ != Way::latched || overlays(begin, end)) return nullptr;
   if (is_loading(begin, end)) TRY(finish_load());
+  if (way_ != Way::latched || overlays(begin, end)) return nullptr;
   return &engine_;
 }
 
@@ -354,6 +354,8 @@ void View::set_value(Buffered& buffered, ByteView value) {
 void View::put(ByteView key, ByteView value) {
   if (check_scope_ && !scope_.allows_write(key)) note_violation("put", key);
   forget_add(key);
+  if (continues_load(key)) return put_next(key, value);
+  buffer_next(key);
   const auto point = points_.lower_bound(key);
   const bool known = point != points_.end() && point->first == key;
   // What has to move to a larger place leaves its old one to nobody: it counts on.
@@ -366,6 +368,7 @@ void View::put(ByteView key, ByteView value) {
 void View::remove(ByteView key) {
   if (check_scope_ && !scope_.allows_write(key)) note_violation("remove", key);
   forget_add(key);
+  buffer_next(key);
   const auto point = points_.lower_bound(key);
   const bool known = point != points_.end() && point->first == key;
   if (known)
@@ -383,6 +386,7 @@ void View::remove_unread(ByteView begin, ByteView end) {
   if (check_scope_ && !scope_.allows_remove_range(begin, end))
     note_violation("remove_range", begin);
   if (!end.empty() && begin >= end) return;
+  buffer_next();
   if (!has_room(begin.size() + end.size())) return;
   const auto first = points_.lower_bound(begin);
   const auto last = end.empty() ? points_.end() : points_.lower_bound(end);
@@ -443,20 +447,22 @@ bool View::is_ahead(ByteView key) const {
 }
 
 std::optional<Bytes> View::find_run(std::span<const ByteView> prefixes) const {
-  constexpr size_t run_bytes_min = 1024 * 1024;
+  constexpr size_t run_bytes_min = 512 * 1024;
   constexpr size_t most_of = 8;  // all but one of so many parts
   if (way_ != Way::latched) return std::nullopt;
   for (const ByteView prefix : prefixes) {
-    size_t bytes = 0;
+    const bool is_loaded = loading_ && loading_->prefix == prefix;
+    const bool has_next = is_loaded && !loading_->next.empty();
+    size_t bytes = has_next ? loading_->next.bytes() : 0;
     const auto first = points_.lower_bound(prefix);
     auto point = first;
     for (; point != points_.end() && point->first.starts_with(prefix); ++point) {
-      if (!point->second.value) return std::nullopt;
+      if (!point->second.value || has_next) return std::nullopt;
       bytes += point->first.size() + point->second.value->size();
     }
     if (bytes < run_bytes_min || bytes < buffered_bytes_ - buffered_bytes_ / most_of) continue;
-    const bool is_behind = first->first > ahead_.find(prefix)->second;
-    if (is_behind && (!loading_ || loading_->prefix == prefix)) return Bytes(prefix);
+    const bool is_behind = has_next || first->first > ahead_.find(prefix)->second;
+    if (is_behind && (!loading_ || is_loaded)) return Bytes(prefix);
   }
   return std::nullopt;
 }
@@ -464,7 +470,9 @@ std::optional<Bytes> View::find_run(std::span<const ByteView> prefixes) const {
 void View::split_off(const std::optional<Bytes>& run_prefix, WriteSet& run, WriteSet& ahead) {
   std::vector<std::pair<Bytes, std::optional<Bytes>>> staying;
   std::vector<std::pair<Bytes, int64_t>> staying_adds;
-  (run_prefix ? run : ahead).reserve(buffered_bytes_, points_.size() + adds_.size());
+  if (loading_) run = std::exchange(loading_->next, {});
+  if (run.empty())
+    (run_prefix ? run : ahead).reserve(buffered_bytes_, points_.size() + adds_.size());
   for (const auto& [key, buffered] : points_) {
     if (run_prefix && key.starts_with(*run_prefix))
       run.put(key, *buffered.value);
@@ -536,7 +544,10 @@ Status View::commit_now(const Commit& commit) {
 Status View::load_run(const Bytes& prefix, WriteSet run, const WriteSet& rest) {
   constexpr size_t rest_bytes_max = 4 * 1024 * 1024;
   constexpr size_t held_bytes_max = 12 * 1024 * 1024;
-  if (!loading_) loading_.emplace(Loading{.prefix = prefix, .load = {}, .run = {}, .rest = {}});
+  if (!loading_) {
+    Bytes& last = ahead_.find(prefix)->second;
+    loading_.emplace(Loading{.prefix = prefix, .last = &last, .load = {}, .run = {}, .rest = {}});
+  }
   loading_->rest.append(rest);
   if (loading_->load == nullptr &&
       loading_->run.bytes() + run.bytes() + loading_->rest.bytes() > held_bytes_max) {
@@ -557,8 +568,38 @@ Status View::load_run(const Bytes& prefix, WriteSet run, const WriteSet& rest) {
   return loading_->rest.bytes() < rest_bytes_max ? Status() : finish_load();
 }
 
+bool View::continues_load(ByteView key) const {
+  if (!loading_ || loading_->load == nullptr) return false;
+  if (!key.starts_with(loading_->prefix) || key <= *loading_->last) return false;
+  const auto behind = points_.lower_bound(key);
+  return behind == points_.end() || !behind->first.starts_with(loading_->prefix);
+}
+
+void View::put_next(ByteView key, ByteView value) {
+  constexpr size_t usual_bytes = 1280 * 1024;  // of a part that is committed ahead
+  if (!has_room(key.size() + value.size())) return;
+  WriteSet& next = loading_->next;
+  if (next.empty()) next.reserve(usual_bytes, 0);
+  next.put(key, value);
+  *loading_->last = key;
+}
+
+void View::buffer_next(ByteView key) {
+  if (loading_ && key.starts_with(loading_->prefix)) buffer_next();
+}
+
+void View::buffer_next() {
+  if (!loading_ || loading_->next.empty()) return;
+  const WriteSet next = std::exchange(loading_->next, {});
+  for (const WriteSet::Write& write : next) {
+    const auto point = points_.emplace_hint(points_.end(), keep(write.key), Buffered{});
+    set_value(point->second, write.value);
+  }
+}
+
 Status View::finish_load() {
   if (!loading_) return {};
+  buffer_next();
   Loading loading = std::move(*loading_);
   loading_.reset();
   Commit commit;

@@ -140,6 +140,12 @@ class View {
   std::optional<Bytes> find_run(std::span<const ByteView> prefixes) const;
   Status commit_now(const Commit& commit);
   Status load_run(const Bytes& prefix, WriteSet run, const WriteSet& rest);
+  // Whether it can be kept as it is for the load that is under way: nothing is written behind it.
+  bool continues_load(ByteView key) const;
+  void put_next(ByteView key, ByteView value);
+  // What was kept so becomes buffered as all else: before something else is done there.
+  void buffer_next();
+  void buffer_next(ByteView key);
   // Before what was committed ahead is read, or written otherwise.
   Status finish_load();
   Status finish_load_of(std::span<const ByteView> keys);
@@ -174,9 +180,11 @@ class View {
   std::map<Bytes, Bytes, std::less<>> ahead_;
   struct Loading {
     Bytes prefix;
+    Bytes* last;                 // key that was put there, in ahead_
     std::unique_ptr<Load> load;  // null while it is so little that it may be one commit
-    WriteSet run;                // then
+    WriteSet run;                // then: what was committed ahead
     WriteSet rest;               // what belongs with it
+    WriteSet next = {};          // puts that are to be committed ahead
   };
   std::optional<Loading> loading_;
   bool cached_absent_ = false;  // a record of something within a Redis key was, because of it

@@ -220,20 +220,28 @@ TEST_P(ViewModel, CommitsMuchAhead) {
       inside[key] = random.bytes(random.below(bytes));
       view.put(key, inside[key]);
     };
+    const auto put_run = [&](View& view, size_t count) {
+      for (size_t i = 0; i < count; i++) {
+        inside[key_in(next)] = random.bytes(value_bytes);
+        view.put(key_in(next), inside[key_in(next)]);
+        next++;
+      }
+    };
+    const auto remove_one = [&](View& view) {
+      const Bytes key = key_in(random.below(next + run_puts));
+      view.remove(key);
+      inside.erase(key);
+    };
     const Status status = transactor.transact(Scope::all_of(ks), [&](View& view) -> Status {
       for (uint64_t steps = random.below(8); steps > 0; steps--) {
-        for (size_t i = 0; i < run_puts; i++) {
-          inside[key_in(next)] = random.bytes(value_bytes);
-          view.put(key_in(next), inside[key_in(next)]);
-          next++;
-        }
+        if (random.one_in(8)) remove_one(view);
+        put_run(view, run_puts - 3);
+        if (random.one_in(8)) remove_one(view);
+        if (random.one_in(8)) expect_read(view, inside, key_in(random.below(next + 1)));
+        put_run(view, 3);
         if (random.one_in(2)) put(view, beside + std::to_string(random.below(5)), 100);
         if (random.one_in(2)) put(view, key_of(random.below(5)), 100);
         if (random.one_in(5)) put(view, key_in(random.below(next)), 100);
-        if (random.one_in(6)) {
-          view.remove(key_in(next - 1));
-          inside.erase(key_in(next - 1));
-        }
         EXPECT_TRUE(view.commit_ahead(ahead).has_value());
         std::erase_if(model, [&](const auto& one) {
           return one.first.starts_with(run) || one.first.starts_with(beside);
@@ -251,6 +259,7 @@ TEST_P(ViewModel, CommitsMuchAhead) {
                       expected_entries(inside, all, false));
         }
       }
+      if (random.one_in(2)) put_run(view, random.below(run_puts));  // not ahead
       if (fails) return Error{Code::denied, "changed my mind"};
       return {};
     });

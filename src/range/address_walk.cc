@@ -253,8 +253,11 @@ Status AddressWalk::next(ScanVisitor visit, size_t bytes_max) {
       if (stopped) last = key;
       return stopped ? Visit::stop : Visit::go_on;
     };
-    TRY_ASSIGN(const ScanPage page,
-               engine_.scan({.begin = from, .end = to, .bytes_max = bytes_max}, look));
+    TRY_ASSIGN(const ScanPage page, engine_.scan({.begin = from,
+                                                  .end = to,
+                                                  .bytes_max = bytes_max,
+                                                  .reading = ScanRequest::Reading::once},
+                                                 look));
     key_ = stopped ? successor(last) : page.resume.value_or(to);
   }
   return {};

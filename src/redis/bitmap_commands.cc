@@ -186,7 +186,9 @@ Result<uint64_t> count_in_parts(Keys& keys, const Key& key, const BitRange& rang
     sum += counts[slot];
     return {};
   };
-  TRY(work_in_parts(StoredOrder(key.size()), scan.is_for_threads(), {count_part, add}));
+  constexpr size_t part_fragments = 4'096;
+  TRY(work_in_parts(StoredOrder(key.size(), part_fragments), scan.is_for_threads(),
+                    {count_part, add}));
   return sum;
 }
 

@@ -43,12 +43,16 @@ void combine_bits(Fragment& with, ByteView other, BitOperation operation, bool i
     return;
   }
   Fragment padded;
-  std::memcpy(padded.bytes, other.data(), other.size());
-  std::memset(padded.bytes + other.size(), 0, fragment_bytes - other.size());
+  const char* theirs = other.data();
+  if (other.size() != fragment_bytes) {
+    std::memcpy(padded.bytes, other.data(), other.size());
+    std::memset(padded.bytes + other.size(), 0, fragment_bytes - other.size());
+    theirs = padded.bytes;
+  }
   for (size_t i = 0; i < fragment_bytes; i += sizeof(uint64_t)) {
     uint64_t a = 0, b = 0;
     std::memcpy(&a, with.bytes + i, sizeof(a));
-    std::memcpy(&b, padded.bytes + i, sizeof(b));
+    std::memcpy(&b, theirs + i, sizeof(b));
     if (operation == BitOperation::bit_and)
       a &= b;
     else if (operation == BitOperation::bit_or)
@@ -90,6 +94,9 @@ class Source {
   std::optional<FragmentScan> scan_;
   Bytes text_;
 };
+
+// As much as stays in a processor's own cache while one source after the other is combined.
+constexpr size_t part_fragments = 896;
 
 // What the sources have at some offsets, combined.
 class Part {
@@ -147,8 +154,8 @@ Status write_combined(Keys& keys, Key& target, uint64_t bytes, std::span<const S
     return parts[slot].combine(offsets, sources, operation);
   };
   const auto write = [&](PartWork::Slot slot) { return parts[slot].visit(found_min, put); };
-  return work_in_parts(StoredOrder(bytes), std::ranges::all_of(sources, &Source::is_for_threads),
-                       {combine, write});
+  return work_in_parts(StoredOrder(bytes, part_fragments),
+                       std::ranges::all_of(sources, &Source::is_for_threads), {combine, write});
 }
 
 // What is small is a string, without fragments on the way.

@@ -13,7 +13,8 @@
 
 namespace trellis {
 
-StoredOrder::StoredOrder(uint64_t bytes) : bytes_(bytes) {
+StoredOrder::StoredOrder(uint64_t bytes, size_t part_fragments)
+    : bytes_(bytes), part_fragments_(part_fragments) {
   uint64_t begin = 0;
   uint64_t scale = 1'000'000'000;
   for (uint64_t end = 10; begin < bytes; end *= 10, scale /= 10) {
@@ -25,8 +26,8 @@ StoredOrder::StoredOrder(uint64_t bytes) : bytes_(bytes) {
 
 std::vector<uint64_t> StoredOrder::next_part() {
   std::vector<uint64_t> part;
-  part.reserve(part_fragments);
-  while (!all_.empty() && part.size() < part_fragments) {
+  part.reserve(part_fragments_);
+  while (!all_.empty() && part.size() < part_fragments_) {
     // Of equals the shorter one: 1024 is before 10240.
     const auto least = std::ranges::min_element(
         all_, {}, [](const Digits& digits) { return digits.next * digits.scale; });

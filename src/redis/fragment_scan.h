@@ -9,14 +9,12 @@
 
 namespace trellis {
 
-constexpr size_t part_fragments = 4'096;
-
 // The offsets that fragments of so many bytes may have, in the order in which they are stored: that
 // of their decimals.
 class StoredOrder {
  public:
-  explicit StoredOrder(uint64_t bytes);
-  bool is_one_part() const { return bytes_ <= part_fragments * fragment_bytes; }
+  StoredOrder(uint64_t bytes, size_t part_fragments);
+  bool is_one_part() const { return bytes_ <= part_fragments_ * fragment_bytes; }
   // The next, up to part_fragments; none: that was all.
   std::vector<uint64_t> next_part();
 
@@ -28,6 +26,7 @@ class StoredOrder {
     uint64_t scale;  // makes them comparable with others
   };
   const uint64_t bytes_;
+  const size_t part_fragments_;
   std::vector<Digits> all_;
 };
 

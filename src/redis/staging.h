@@ -35,7 +35,7 @@ struct Staging {
 constexpr size_t renewed_bytes_first = 64 * 1024;
 constexpr size_t renewed_bytes_last = 128;
 // One part; with the largest of values it is still one commit.
-constexpr size_t staged_part_bytes = 4 * 1024 * 1024;
+constexpr size_t staged_part_bytes = 1024 * 1024;
 // When the collector may take what was staged, and how long a transaction may take at most: clocks
 // of two machines differ by less than what is in between.
 constexpr uint64_t staged_due_ms = 2 * 3'600'000;

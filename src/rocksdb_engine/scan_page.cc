@@ -13,7 +13,7 @@ namespace {
 
 constexpr char forward_mark = 'f';
 constexpr char reverse_mark = 'r';
-constexpr size_t bulk_readahead_bytes = 1024 * 1024;
+constexpr size_t bulk_readahead_bytes = 256 * 1024;
 
 // An iterator within bounds. RocksDB keeps pointers to the bounds, so they stay beside it.
 class BoundedIterator {

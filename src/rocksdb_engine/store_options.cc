@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "rocksdb_engine/collection_prefix.h"
+#include "rocksdb_engine/fragment_blocks.h"
 #include "rocksdb_engine/merge_operators.h"
 #include "rocksdb_engine/rocksdb_log.h"
 
@@ -64,6 +65,7 @@ rocksdb::ColumnFamilyOptions family_options(const std::shared_ptr<rocksdb::Cache
   table.pin_top_level_index_and_filter = true;
   table.metadata_block_size = 16384;
   table.format_version = 5;
+  table.flush_block_policy_factory = make_fragment_blocks();
 
   rocksdb::ColumnFamilyOptions family;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));

@@ -19,11 +19,11 @@
 namespace trellis {
 namespace {
 
-constexpr size_t waiting_max = 1;  // beside the one that is being written
+constexpr size_t waiting_max = 3;  // beside the one that is being written
 constexpr uint64_t first_table_bytes = 8 * 1024 * 1024;
 constexpr uint64_t table_bytes_max = 64 * 1024 * 1024;
 constexpr uint64_t tables_bytes_min = 8 * 1024 * 1024;  // less goes through the log
-constexpr uint64_t kept_bytes_max = 64 * 1024 * 1024;  // in the page cache, and one table more
+constexpr uint64_t kept_bytes_max = 64 * 1024 * 1024;   // in the page cache, and one table more
 constexpr size_t log_part_bytes = 4 * 1024 * 1024;
 constexpr double worth_compressing = 0.9;
 constexpr std::string_view file_prefix = "load-";

@@ -242,8 +242,7 @@ TEST_P(Fsck, FindsNothingWhileFilesChange) {
       const std::string prefix = "t" + std::to_string(t) + "-";
       const auto name = [&] { return prefix + std::to_string(own.below(5)); };
       for (; !enough; operations++) {
-        for (uint64_t limit = allowed; operations >= limit; limit = allowed)
-          allowed.wait(limit);
+        for (uint64_t limit = allowed; operations >= limit; limit = allowed) allowed.wait(limit);
         const auto there = fs_->lookup(reader, root_inode, name());
         const InodeId at = there && own.one_in(2) ? there->inode : root_inode;
         switch (own.below(7)) {

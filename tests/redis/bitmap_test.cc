@@ -177,7 +177,8 @@ TEST(StoredOrderOfFragments, IsThatOfTheirDecimals) {
     for (uint64_t offset = 0; offset < bytes; offset += fragment_bytes)
       expected.push_back(std::to_string(offset));
     std::ranges::sort(expected);
-    StoredOrder order(bytes);
+    constexpr size_t part_fragments = 900;
+    StoredOrder order(bytes, part_fragments);
     std::vector<Bytes> found;
     for (auto part = order.next_part(); !part.empty(); part = order.next_part()) {
       EXPECT_LE(part.size(), part_fragments);

@@ -96,9 +96,8 @@ class RedisText : public TenantFixture {
     // Those of one client stand together, clients in the order in which they come.
     for (auto at = requests.begin(); at != requests.end();) {
       const Session* const client = at->session;
-      at = std::stable_partition(at, requests.end(), [&](const Request& request) {
-        return request.session == client;
-      });
+      at = std::stable_partition(at, requests.end(),
+                                 [&](const Request& request) { return request.session == client; });
     }
     Executor(*server_).run(requests);
     Bytes replies;

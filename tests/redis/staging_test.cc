@@ -300,7 +300,7 @@ TEST_P(RedisStaging, AnyCommitMayFail) {
   fill();
   const size_t whole = content("set", "set");
   stop();
-  FaultyEngine faulty(memory_, {.seed = 11, .fail_commit_one_in = 9, .maybe_one_in = 9});
+  FaultyEngine faulty(memory_, {.seed = 11, .fail_commit_one_in = 25, .maybe_one_in = 25});
   Transactor transactor(faulty, clock_, {.way = GetParam(), .check_scope = true});
   const MapHandle map{faulty, transactor, clock_};
   int done = 0;
