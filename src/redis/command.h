@@ -55,13 +55,14 @@ struct KeyPositions {
 };
 
 // Which records of its key (argument 1) a command is going to look for: by the arguments from
-// `first` on, every `step`-th (0: only that one), or the next one at an end of a list. Only a hint,
-// so that a batch can read them together.
+// `first` on, every `step`-th (0: only that one), as members or as ids that are pending in the
+// group that argument 2 names, or the next one at an end of a list. Only a hint, so that a batch
+// can read them together.
 struct SubPositions {
-  enum class End : uint8_t { none, head, tail };
-  size_t first = 0;
+  enum class Of : uint8_t { members, pending, head, tail };
+  size_t first = 0;  // of the first two; 0: none
   size_t step = 0;
-  End end = End::none;
+  Of of = Of::members;
 };
 
 // What a command does. Either kind looks first and changes then: an error that it returns has

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codec/redis_keys.h"
+#include "redis/stream_group.h"
 
 namespace trellis {
 namespace {
@@ -135,19 +136,24 @@ Status RedisTransaction::prefetch_subs(Keys& keys) {
   std::unordered_map<const Key*, std::pair<uint64_t, uint64_t>> popped;  // from head and tail
   for (const Element& element : elements_) {
     const SubPositions& subs = element.command->subs;
-    if (subs.first == 0 && subs.end == SubPositions::End::none) continue;
+    if (subs.first == 0 && subs.of == SubPositions::Of::members) continue;
     TRY_ASSIGN(const Key* const key,
                keys.open_by_field(element.session->database, element.args[1]));
     if (!key->exists() || key->type() == RedisType::string) continue;
-    if (subs.end == SubPositions::End::none) {
-      const size_t step = subs.step == 0 ? element.args.size() : subs.step;
+    const size_t step = subs.step == 0 ? element.args.size() : subs.step;
+    if (subs.of == SubPositions::Of::members) {
       for (size_t i = subs.first; i < element.args.size(); i += step)
         wanted.push_back({key, Bytes(element.args[i])});
+    } else if (subs.of == SubPositions::Of::pending) {
+      if (key->type() != RedisType::stream || key->stream().groups == 0) continue;
+      for (size_t i = subs.first; i < element.args.size(); i += step)
+        if (const auto id = parse_id(element.args[i]))
+          wanted.push_back({key, pending_sub(element.args[2], *id)});
     } else if (key->type() == RedisType::list) {
       auto& [from_head, from_tail] = popped[key];
       if (from_head + from_tail >= key->size()) continue;
-      const uint64_t index = subs.end == SubPositions::End::head ? key->head() + from_head++
-                                                                 : key->tail() - ++from_tail;
+      const uint64_t index =
+          subs.of == SubPositions::Of::head ? key->head() + from_head++ : key->tail() - ++from_tail;
       wanted.push_back({key, encode(RedisListSub{index})});
     }
   }

@@ -14,6 +14,7 @@
 #include "redis/fence_book.h"
 #include "redis/fences.h"
 #include "redis/field_expiry.h"
+#include "redis/stream_group.h"
 
 namespace trellis {
 namespace {
@@ -35,6 +36,7 @@ void Key::touch() { changed_ = is_told_ = true; }
 
 void Key::end_life() {
   uncounted_.clear();
+  group_.reset();
   over_.clear();
   has_unknown_ = false;
   if (exists_ && now_.type != RedisType::string) {
@@ -402,6 +404,7 @@ Status Keys::scan_subs(const Key& key, const SubRange& range, SubVisitor visit) 
   Bytes begin = prefix + Bytes(range.begin);
   Bytes end = range.end.empty() ? prefix_end(prefix) : prefix + Bytes(range.end);
   TRY(hide_over(key));
+  if (range.end.empty() || range.end > stream_delimiter.bytes) write_group(key);
   if (key.now_.type != RedisType::zset) TRY(narrow(key, range.reverse, begin, end));
   const auto visit_rest = [&](ByteView sub, ByteView value) {
     return key.is_over(sub) ? Visit::go_on : visit(sub, value);
@@ -650,6 +653,7 @@ Status Keys::copy_records(ByteView from, Bytes begin, const Bytes& end, const Ke
 
 Status Keys::live_on(const Key& from, const SubRange& kept, Key& to) {
   TRY(count_noted(from));
+  write_group(from);
   RedisMetadata was = from.now_;
   const Bytes subs = sub_key(from, {});
   const Bytes scores = scores_prefix(from);
@@ -716,6 +720,10 @@ void Keys::write_notes(const Key& key) {
                         record_bytes_guess, CountedView::When::at_once);
 }
 
+void Keys::write_group(const Key& key) {
+  if (key.group_ != nullptr) key.group_->save();
+}
+
 Status Keys::write(Key& key) {
   const bool was_there = key.stored_.found();
   write_notes(key);
@@ -759,6 +767,7 @@ Status Keys::finish() {
 
 Status Keys::write_changed() {
   for (Key* const key : keys_) {
+    write_group(*key);
     if (!key->changed_) continue;
     TRY(write(*key));
     if (key->is_told_) touch(*key);

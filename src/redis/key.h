@@ -37,6 +37,7 @@ class FieldTimes;
 class Fences;
 class FenceBooks;
 struct FenceBook;
+class StreamGroup;
 // What is a string to clients: a bitmap is one too (redis/bitmap.h).
 constexpr bool is_text(RedisType type) {
   return type == RedisType::string || type == RedisType::bitmap;
@@ -94,6 +95,7 @@ class Key {
   friend class FieldExpiry;
   friend class FieldTimes;
   friend class Keys;
+  friend class StreamGroup;
   struct Life {
     uint64_t version;
     uint64_t size;
@@ -124,6 +126,8 @@ class Key {
   mutable std::vector<std::pair<Bytes, int64_t>> uncounted_;
   mutable std::shared_ptr<FenceBook> book_;  // of its fences; null: nobody has asked yet
   mutable uint64_t book_version_ = 0;
+  // Of a stream: the one that was used last, whose records are written later. May be null.
+  mutable std::shared_ptr<StreamGroup> group_;
   // Fields whose time has come, and that are stored as yet; if has_unknown_ there may be more.
   mutable std::set<Bytes, std::less<>> over_;
   mutable bool has_unknown_ = false;
@@ -292,6 +296,8 @@ class Keys {
   void grow_places();
   Status read(Key& key);
   Status write(Key& key);
+  // What commands left to be written of the group that they used.
+  static void write_group(const Key& key);
   Status hide_over(const Key& key);
   // What the records of its life in a table begin with; there is room for `more_bytes` behind it.
   Bytes prefix_in(char table, const Key& key, size_t more_bytes = 0) const;

@@ -493,8 +493,8 @@ constexpr KeyPositions one{1, 1, 1};
 constexpr KeyPositions two{1, 2, 1};
 constexpr uint32_t change = write | denyoom;
 
-constexpr SubPositions next_head{.end = SubPositions::End::head};
-constexpr SubPositions next_tail{.end = SubPositions::End::tail};
+constexpr SubPositions next_head{.of = SubPositions::Of::head};
+constexpr SubPositions next_tail{.of = SubPositions::Of::tail};
 
 const Command table[] = {
     {"lindex", 3, readonly, one, lindex, "1.0.0", "The element at a place."},

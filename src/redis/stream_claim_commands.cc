@@ -10,13 +10,13 @@
 namespace trellis {
 namespace {
 
-Result<StreamGroup> group_to_claim_in(Call& call) {
+Result<StreamGroup*> group_to_claim_in(Call& call) {
   TRY_ASSIGN(Key* const key, call.open(1, RedisType::stream));
-  TRY_ASSIGN(std::optional<StreamGroup> group, StreamGroup::open(call.keys, *key, call.arg(2)));
-  if (!group)
+  TRY_ASSIGN(StreamGroup* const group, StreamGroup::open(call.keys, *key, call.arg(2)));
+  if (group == nullptr)
     return reply_with(fmt::format("NOGROUP No such key '{}' or consumer group '{}'",
                                   shown(call.arg(1)), shown(call.arg(2))));
-  return std::move(*group);
+  return group;
 }
 
 Result<int64_t> number_at(const Call& call, size_t i, std::string_view what) {
@@ -92,7 +92,7 @@ Result<ClaimOptions> parse_claim_options(Call& call, size_t first) {
 }  // namespace
 
 Status xclaim(Call& call) {
-  TRY_ASSIGN(StreamGroup group, group_to_claim_in(call));
+  TRY_ASSIGN(StreamGroup* const group, group_to_claim_in(call));
   TRY_ASSIGN(const int64_t idle_ms, number_at(call, 4, "min-idle-time argument"));
   std::vector<StreamId> ids;
   size_t options_at = 5;
@@ -103,21 +103,20 @@ Status xclaim(Call& call) {
   }
   TRY_ASSIGN(const ClaimOptions options, parse_claim_options(call, options_at));
   TRY_ASSIGN(const Key* const key, call.open(1));
-  if (options.last > group.last()) group.set_last(options.last);
+  if (options.last > group->last()) group->set_last(options.last);
   const size_t mark = call.reply.mark();
   size_t claimed = 0;
   for (const StreamId& id : ids) {
     Value entry;
     TRY(get_entries(call.keys, *key, {&id, 1}, {&entry, 1}));
-    TRY_ASSIGN(const std::vector<StreamGroup::Pending> was, group.get_pending({&id, 1}));
-    if (!entry.found() && was[0]) TRY(group.remove_pending(*was[0]));
+    TRY_ASSIGN(const std::vector<StreamGroup::Pending> was, group->get_pending({&id, 1}));
+    if (!entry.found() && was[0]) TRY(group->remove_pending(*was[0]));
     if (!entry.found() || (!was[0] && !options.forces)) continue;
     if (was[0] && !is_idle(call, *was[0], std::max<int64_t>(idle_ms, 0))) continue;
-    TRY(claim_entry(call, group, options.claim, id, was[0], entry));
+    TRY(claim_entry(call, *group, options.claim, id, was[0], entry));
     claimed++;
   }
   call.reply.insert_array(mark, claimed);
-  group.save();
   return {};
 }
 
@@ -206,16 +205,16 @@ Result<AutoClaimed> claim_idle(Call& call, const Key& key, StreamGroup& group, A
 
 Status xautoclaim(Call& call) {
   TRY_ASSIGN(const AutoClaim wanted, parse_auto_claim(call));
-  TRY_ASSIGN(StreamGroup group, group_to_claim_in(call));
+  TRY_ASSIGN(StreamGroup* const group, group_to_claim_in(call));
   TRY_ASSIGN(const Key* const key, call.open(1));
   Bytes entries;
   Reply entries_reply(entries, call.reply.protocol());
   Call inner{call.command, call.args,   entries_reply, call.keys,
              call.session, call.server, call.lookups};
-  TRY_ASSIGN(const AutoClaimed done, claim_idle(inner, *key, group, wanted));
+  TRY_ASSIGN(const AutoClaimed done, claim_idle(inner, *key, *group, wanted));
   StreamId next;
   if (done.next) {
-    TRY_ASSIGN(const auto behind, pending_page(group, *done.next, 1));
+    TRY_ASSIGN(const auto behind, pending_page(*group, *done.next, 1));
     if (!behind.empty()) next = behind[0].id;
   }
   call.reply.array(3);
@@ -224,7 +223,6 @@ Status xautoclaim(Call& call) {
   call.reply.raw(entries);
   call.reply.array(done.deleted.size());
   for (const StreamId& id : done.deleted) call.reply.bulk(id_text(id));
-  group.save();
   return {};
 }
 

@@ -289,7 +289,8 @@ namespace stream_table {
 constexpr KeyPositions one{1, 1, 1};
 
 const Command table[] = {
-    {"xack", -4, write | fast, one, xack, "5.0.0", "Takes entries off what is pending."},
+    {"xack", -4, write | fast, one, xack, "5.0.0", "Takes entries off what is pending.",
+     SubPositions{3, 1, SubPositions::Of::pending}},
     {"xadd", -5, write | denyoom | fast, one, xadd, "5.0.0", "Adds an entry to a stream."},
     {"xautoclaim", -6, write | fast, one, xautoclaim, "6.2.0",
      "Gives what others have had for long to a consumer."},

@@ -1,6 +1,7 @@
 #include "redis/stream_group.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "codec/redis_keys.h"
 
@@ -18,6 +19,15 @@ Bytes kind_prefix(char kind) { return Bytes(stream_delimiter.bytes) + kind; }
 void append_name(Bytes& out, ByteView name) {
   append_be64(out, name.size());
   out += name;
+}
+
+Bytes group_prefix(char kind, ByteView name) {
+  Bytes bytes;
+  bytes.reserve(64);  // with what comes behind it, mostly
+  bytes += stream_delimiter.bytes;
+  bytes += kind;
+  append_name(bytes, name);
+  return bytes;
 }
 
 constexpr size_t id_bytes = 16;
@@ -90,26 +100,23 @@ Result<std::vector<Bytes>> group_names(Keys& keys, const Key& key) {
 
 // --- the group ---
 
-Bytes StreamGroup::prefix(char kind) const {
-  Bytes bytes;
-  bytes.reserve(64);  // with what comes behind it, mostly
-  bytes += stream_delimiter.bytes;
-  bytes += kind;
-  append_name(bytes, name_);
-  return bytes;
+Bytes StreamGroup::prefix(char kind) const { return group_prefix(kind, name_); }
+
+Bytes pending_sub(ByteView group, const StreamId& id) {
+  return behind(group_prefix(pending_record, group), id);
 }
 
-Bytes StreamGroup::pending_sub(const StreamId& id) const {
-  return behind(prefix(pending_record), id);
-}
-
-Result<std::optional<StreamGroup>> StreamGroup::open(Keys& keys, const Key& key, ByteView name) {
-  StreamGroup group(keys, key, name);
-  if (!key.exists() || key.stream().groups == 0) return std::optional<StreamGroup>();
-  TRY(keys.get_sub(key, group.prefix(group_record), group.stored_));
-  if (!group.stored_.found()) return std::optional<StreamGroup>();
-  TRY(group.read(group.stored_.bytes()));
-  return std::optional<StreamGroup>(std::move(group));
+Result<StreamGroup*> StreamGroup::open(Keys& keys, const Key& key, ByteView name) {
+  StreamGroup* const none = nullptr;
+  if (!key.exists() || key.stream().groups == 0) return none;
+  if (key.group_ != nullptr && key.group_->name_ == name) return key.group_.get();
+  const std::shared_ptr<StreamGroup> group(new StreamGroup(keys, key, name));
+  TRY(keys.get_sub(key, group->prefix(group_record), group->stored_));
+  if (!group->stored_.found()) return none;
+  TRY(group->read(group->stored_.bytes()));
+  if (key.group_ != nullptr) key.group_->save();
+  key.group_ = group;
+  return group.get();
 }
 
 Status StreamGroup::read(ByteView stored) {
@@ -170,16 +177,21 @@ std::optional<int64_t> StreamGroup::lag() const {
 
 void StreamGroup::save() {
   for (auto& [name, consumer] : known_) {
-    if (!consumer.changed || !consumer.exists) continue;
+    if (!std::exchange(consumer.changed, false) || !consumer.exists) continue;
     Bytes sub = prefix(consumer_record);
     append_name(sub, name);
-    keys_->put_sub(*key_, sub, encode(consumer.value), consumer.stored);
+    Bytes value = encode(consumer.value);
+    keys_->put_sub(*key_, sub, value, consumer.stored);
+    consumer.written = std::move(value);
+    consumer.stored.set_borrowed(consumer.written);
   }
-  if (!changed_) return;
+  if (!std::exchange(changed_, false)) return;
   const bool is_ahead = furthest_ > last() && value_.pending != 0;
-  const Bytes value = is_ahead ? encode(StreamGroupAheadValue{value_, furthest_.ms, furthest_.seq})
-                               : encode(value_);
+  Bytes value = is_ahead ? encode(StreamGroupAheadValue{value_, furthest_.ms, furthest_.seq})
+                         : encode(value_);
   keys_->put_sub(*key_, prefix(group_record), value, stored_);
+  written_ = std::move(value);
+  stored_.set_borrowed(written_);
 }
 
 Result<uint64_t> StreamGroup::remove_all(const Bytes& prefix) {
@@ -208,6 +220,7 @@ Result<uint64_t> StreamGroup::remove_all(const Bytes& prefix) {
 }
 
 Status StreamGroup::destroy(Key& key) {
+  const auto self = std::exchange(key.group_, nullptr);  // nothing of it is written any more
   for (const char kind : {group_record, consumer_record, pending_record, owned_record})
     TRY(remove_all(prefix(kind)));
   RedisMetadata::Stream stream = key.stream();
@@ -314,7 +327,7 @@ Result<std::vector<StreamGroup::Pending>> StreamGroup::get_pending(
   for (size_t i = 0; i < ids.size() && value_.pending != 0; i++) {
     if (ids[i] > furthest_) continue;
     places.push_back(i);
-    subs.push_back(pending_sub(ids[i]));
+    subs.push_back(pending_sub(name_, ids[i]));
   }
   if (subs.empty()) return found;
   const std::vector<ByteView> views(subs.begin(), subs.end());
@@ -384,7 +397,7 @@ Status StreamGroup::put_pending(const PendingEntry& entry, const Pending& was) {
   const bool is_owned = was && was->consumer == entry.consumer;
   furthest_ = std::max(furthest_, entry.id);
   const Value none{};
-  keys_->put_sub(*key_, pending_sub(entry.id), encode_pending(entry), is_owned ? old : none);
+  keys_->put_sub(*key_, pending_sub(name_, entry.id), encode_pending(entry), is_owned ? old : none);
   if (is_owned) return {};
   Bytes owned = prefix(owned_record);
   append_name(owned, entry.consumer);
@@ -402,7 +415,7 @@ Status StreamGroup::remove_pending(const PendingEntry& was) {
   const Bytes value = encode_pending(was);
   Value old;
   old.set_borrowed(value);
-  keys_->remove_sub(*key_, pending_sub(was.id), old);
+  keys_->remove_sub(*key_, pending_sub(name_, was.id), old);
   Bytes owned = prefix(owned_record);
   append_name(owned, was.consumer);
   append_id_bytes(owned, was.id);

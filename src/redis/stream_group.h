@@ -6,7 +6,8 @@
 //   ff*8 | 04 | group | consumer | id      -> nothing: the same by consumer
 //
 // (codec/redis_keys.h.) The last two are written and removed together, here and nowhere else, and
-// the counters of the group and of the consumer with them; these are written once, by save().
+// the counters of the group and of the consumer with them; these are written once for all that the
+// commands of a transaction do, before somebody else looks (Keys::write_group).
 #pragma once
 
 #include <map>
@@ -30,12 +31,14 @@ class StreamGroup {
   struct Consumer {
     StreamConsumerValue value = {};
     Value stored = {};
+    Bytes written = {};  // since, by save()
     bool exists = false;
     bool changed = false;
   };
 
-  // Absent: there is none of that name, or no stream.
-  static Result<std::optional<StreamGroup>> open(Keys& keys, const Key& key, ByteView name);
+  // Null: there is none of that name, or no stream. Valid until another one of the key is opened,
+  // or this one destroyed. What changes in it need not be saved.
+  static Result<StreamGroup*> open(Keys& keys, const Key& key, ByteView name);
   // REQUIRES: there is none of that name.
   static StreamGroup create(Keys& keys, Key& key, ByteView name, StreamId last,
                             int64_t entries_read);
@@ -78,15 +81,15 @@ class StreamGroup {
   Status put_pending(const PendingEntry& entry, const Pending& was);
   Status remove_pending(const PendingEntry& was);
 
-  // With all that it has.
+  // With all that it has; it was opened.
   Status destroy(Key& key);
+  // Of one that was created. Once more costs nothing.
   void save();
 
  private:
   StreamGroup(Keys& keys, const Key& key, ByteView name) : keys_(&keys), key_(&key), name_(name) {}
   // Of one of the kinds of records above.
   Bytes prefix(char kind) const;
-  Bytes pending_sub(const StreamId& id) const;
   Status read(ByteView stored);
   Result<uint64_t> remove_all(const Bytes& prefix);
 
@@ -96,9 +99,13 @@ class StreamGroup {
   StreamGroupValue value_ = {};
   StreamId furthest_;  // nothing behind it is pending
   Value stored_;
+  Bytes written_;  // since, by save()
   bool changed_ = false;
   std::map<Bytes, Consumer, std::less<>> known_;
 };
+
+// Of the record of what is pending.
+Bytes pending_sub(ByteView group, const StreamId& id);
 
 // The names of all groups, in order.
 Result<std::vector<Bytes>> group_names(Keys& keys, const Key& key);

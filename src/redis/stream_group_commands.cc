@@ -61,11 +61,11 @@ Result<Key*> open_stream(Call& call, bool must_exist) {
   return key;
 }
 
-Result<StreamGroup> open_group(Call& call) {
+Result<StreamGroup*> open_group(Call& call) {
   TRY_ASSIGN(Key* const key, open_stream(call, true));
-  TRY_ASSIGN(std::optional<StreamGroup> group, StreamGroup::open(call.keys, *key, call.arg(3)));
-  if (!group) return no_group(call.arg(2), call.arg(3));
-  return std::move(*group);
+  TRY_ASSIGN(StreamGroup* const group, StreamGroup::open(call.keys, *key, call.arg(3)));
+  if (group == nullptr) return no_group(call.arg(2), call.arg(3));
+  return group;
 }
 
 // "$" is the last one of the stream.
@@ -78,8 +78,8 @@ Status create_group(Call& call) {
   TRY_ASSIGN(const GroupOptions options, parse_group_options(call, true));
   TRY_ASSIGN(Key* const key, open_stream(call, !options.make_stream));
   TRY_ASSIGN(const StreamId id, group_id(call, *key));
-  TRY_ASSIGN(const auto group, StreamGroup::open(call.keys, *key, call.arg(3)));
-  if (group) return reply_with("BUSYGROUP Consumer Group name already exists");
+  TRY_ASSIGN(const StreamGroup* const group, StreamGroup::open(call.keys, *key, call.arg(3)));
+  if (group != nullptr) return reply_with("BUSYGROUP Consumer Group name already exists");
   if (!key->exists()) key->create(RedisType::stream, call.keys.new_version());
   StreamGroup::create(call.keys, *key, call.arg(3), id, options.entries_read).save();
   call.reply.ok();
@@ -88,45 +88,42 @@ Status create_group(Call& call) {
 
 Status set_group_id(Call& call) {
   TRY_ASSIGN(const GroupOptions options, parse_group_options(call, false));
-  TRY_ASSIGN(StreamGroup group, open_group(call));
+  TRY_ASSIGN(StreamGroup* const group, open_group(call));
   TRY_ASSIGN(const Key* const key, call.open(2));
   StreamId id = call.arg(4) == "+" ? highest_id : lowest_id;
   if (call.arg(4) != "+" && call.arg(4) != "-") {
     TRY_ASSIGN(id, group_id(call, *key));
   }
-  group.set_last(id);
-  group.set_entries_read(options.entries_read);
-  group.save();
+  group->set_last(id);
+  group->set_entries_read(options.entries_read);
   call.reply.ok();
   return {};
 }
 
 Status destroy_group(Call& call) {
   TRY_ASSIGN(Key* const key, open_stream(call, true));
-  TRY_ASSIGN(auto group, StreamGroup::open(call.keys, *key, call.arg(3)));
-  if (group) TRY(group->destroy(*key));
-  call.reply.integer(group ? 1 : 0);
+  TRY_ASSIGN(StreamGroup* const group, StreamGroup::open(call.keys, *key, call.arg(3)));
+  if (group != nullptr) TRY(group->destroy(*key));
+  call.reply.integer(group == nullptr ? 0 : 1);
   return {};
 }
 
 Status create_consumer(Call& call) {
-  TRY_ASSIGN(StreamGroup group, open_group(call));
-  TRY_ASSIGN(const StreamGroup::Consumer* const consumer, group.consumer(call.arg(4)));
+  TRY_ASSIGN(StreamGroup* const group, open_group(call));
+  TRY_ASSIGN(const StreamGroup::Consumer* const consumer, group->consumer(call.arg(4)));
   const bool creates = !consumer->exists;
-  if (creates) TRY(group.add_consumer(call.arg(4), call.now_ms()));
-  group.save();
+  if (creates) TRY(group->add_consumer(call.arg(4), call.now_ms()));
   call.reply.integer(creates ? 1 : 0);
   return {};
 }
 
 Status delete_consumer(Call& call) {
-  TRY_ASSIGN(StreamGroup group, open_group(call));
-  TRY_ASSIGN(const StreamGroup::Consumer* const consumer, group.consumer(call.arg(4)));
+  TRY_ASSIGN(StreamGroup* const group, open_group(call));
+  TRY_ASSIGN(const StreamGroup::Consumer* const consumer, group->consumer(call.arg(4)));
   uint64_t pending = 0;
   if (consumer->exists) {
-    TRY_ASSIGN(pending, group.remove_consumer(call.arg(4)));
+    TRY_ASSIGN(pending, group->remove_consumer(call.arg(4)));
   }
-  group.save();
   call.reply.integer(static_cast<int64_t>(pending));
   return {};
 }
@@ -235,26 +232,21 @@ std::span<const Command> xgroup_commands() { return xgroup_table; }
 Status xreadgroup(Call& call) {
   TRY_ASSIGN(const ReadOptions options, parse_read_options(call));
   std::vector<StreamId> ids;
-  std::optional<StreamGroup> first;
-  const auto open = [&](size_t i) -> Result<std::optional<StreamGroup>> {
+  const auto open = [&](size_t i) -> Result<StreamGroup*> {
     TRY_ASSIGN(Key* const key, call.open(options.streams_at + i, RedisType::stream));
     return StreamGroup::open(call.keys, *key, *options.group);
   };
   for (size_t i = 0; i < options.streams; i++) {
-    TRY_ASSIGN(auto group, open(i));
-    if (!group)
+    TRY_ASSIGN(const StreamGroup* const group, open(i));
+    if (group == nullptr)
       return no_key_or_group(call.arg(options.streams_at + i), *options.group,
                              " in XREADGROUP with GROUP option");
     TRY_ASSIGN(const StreamId id, read_group_id(call, options.streams_at + options.streams + i));
     ids.push_back(id);
-    if (i == 0) first = std::move(group);
   }
   StreamsReply reply(call.reply);
   for (size_t i = 0; i < options.streams; i++) {
-    std::optional<StreamGroup> group = std::exchange(first, {});
-    if (!group) {  // again: the same one may have been read from before
-      TRY_ASSIGN(group, open(i));
-    }
+    TRY_ASSIGN(StreamGroup* const group, open(i));
     TRY_ASSIGN(const Key* const key, call.open(options.streams_at + i));
     const bool is_history = ids[i] != highest_id;
     const bool has_new = key->size() > 0 && key->stream().last > group->last();
@@ -263,7 +255,6 @@ Status xreadgroup(Call& call) {
     TRY(group->see(options.consumer));
     TRY(is_history ? reply_history(call, *key, *group, options, ids[i])
                    : reply_new(call, *key, *group, options));
-    group->save();
   }
   reply.finish();
   return {};
@@ -271,8 +262,8 @@ Status xreadgroup(Call& call) {
 
 Status xack(Call& call) {
   TRY_ASSIGN(Key* const key, call.open(1, RedisType::stream));
-  TRY_ASSIGN(auto group, StreamGroup::open(call.keys, *key, call.arg(2)));
-  if (!group) {
+  TRY_ASSIGN(StreamGroup* const group, StreamGroup::open(call.keys, *key, call.arg(2)));
+  if (group == nullptr) {
     call.reply.integer(0);
     return {};
   }
@@ -286,7 +277,6 @@ Status xack(Call& call) {
     TRY(group->remove_pending(*entry));
     acknowledged++;
   }
-  group->save();
   call.reply.integer(acknowledged);
   return {};
 }
@@ -379,8 +369,8 @@ Status xpending(Call& call) {
     TRY_ASSIGN(query, parse_pending_query(call));
   }
   TRY_ASSIGN(Key* const key, call.open(1, RedisType::stream));
-  TRY_ASSIGN(auto group, StreamGroup::open(call.keys, *key, call.arg(2)));
-  if (!group) return no_key_or_group(call.arg(1), call.arg(2));
+  TRY_ASSIGN(StreamGroup* const group, StreamGroup::open(call.keys, *key, call.arg(2)));
+  if (group == nullptr) return no_key_or_group(call.arg(1), call.arg(2));
   return is_summary ? reply_summary(call, *group) : reply_pending(call, *group, query);
 }
 

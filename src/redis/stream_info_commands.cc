@@ -50,8 +50,8 @@ Status visit_groups(Call& call, Key& key, FunctionRef<Status(StreamGroup&)> visi
   TRY_ASSIGN(const std::vector<Bytes> names, group_names(call.keys, key));
   call.reply.array(names.size());
   for (const Bytes& name : names) {
-    TRY_ASSIGN(auto group, StreamGroup::open(call.keys, key, name));
-    if (!group) return Error{Code::corrupt, "a stream does not count its groups"};
+    TRY_ASSIGN(StreamGroup* const group, StreamGroup::open(call.keys, key, name));
+    if (group == nullptr) return Error{Code::corrupt, "a stream does not count its groups"};
     TRY(visit(*group));
   }
   return {};
@@ -72,8 +72,8 @@ Status show_groups(Call& call) {
 
 Status show_consumers(Call& call) {
   TRY_ASSIGN(Key* const key, open_to_show(call));
-  TRY_ASSIGN(const auto group, StreamGroup::open(call.keys, *key, call.arg(3)));
-  if (!group)
+  TRY_ASSIGN(const StreamGroup* const group, StreamGroup::open(call.keys, *key, call.arg(3)));
+  if (group == nullptr)
     return reply_with(fmt::format("NOGROUP No such consumer group '{}' for key name '{}'",
                                   shown(call.arg(3)), shown(call.arg(2))));
   TRY_ASSIGN(const auto consumers, group->all_consumers());

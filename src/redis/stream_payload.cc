@@ -306,8 +306,8 @@ Result<RdbStream> load_stream(Keys& keys, const Key& key) {
   TRY(room.check());
   TRY_ASSIGN(const std::vector<Bytes> names, group_names(keys, key));
   for (const Bytes& name : names) {
-    TRY_ASSIGN(const auto group, StreamGroup::open(keys, key, name));
-    if (!group) return Error{Code::corrupt, "a stream does not count its groups"};
+    TRY_ASSIGN(const StreamGroup* const group, StreamGroup::open(keys, key, name));
+    if (group == nullptr) return Error{Code::corrupt, "a stream does not count its groups"};
     RdbStream::Group& shown = stream.groups.emplace_back();
     shown.name = name;
     shown.last = group->last();
