@@ -608,7 +608,10 @@ Status View::finish_load() {
   commit.writes.append(loading.run);
   const Status done =
       loading.load == nullptr ? commit_now(commit) : loading.load->commit(std::move(commit));
-  return done ? done : not_seen(done.error());
+  if (done) return {};
+  // Also of who only wanted to read, and goes on without.
+  if (violated_) violated_ = not_seen(done.error());
+  return not_seen(done.error());
 }
 
 Status View::finish_load_of(std::span<const ByteView> keys) {
@@ -729,7 +732,7 @@ Transactor::Attempt Transactor::attempt(const Scope& scope, FunctionRef<Status(V
   const bool sampled = observer_ != nullptr && is_sampled(observed_one_in_);
   if (sampled) view.sampled_reads_ = &sampled_reads;
   Status answer = fn(view);
-  if (answer) answer = view.finish_load();
+  if (answer && view.violated_) answer = view.finish_load();
   if (!view.violated_) return {std::move(view.violated_)};
 
   Commit commit;

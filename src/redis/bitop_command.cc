@@ -64,10 +64,10 @@ void combine_bits(Fragment& with, ByteView other, BitOperation operation, bool i
 }
 
 // A string or a bitmap that is there. What is read is what the key is now; it may change then.
-class Source {
+class BitSource {
  public:
-  static Result<Source> open(Keys& keys, const Key& key) {
-    Source source;
+  static Result<BitSource> open(Keys& keys, const Key& key) {
+    BitSource source;
     if (key.type() == RedisType::bitmap) {
       TRY_ASSIGN(source.scan_, FragmentScan::open(keys, key));
     } else {
@@ -101,12 +101,12 @@ constexpr size_t part_fragments = 896;
 // What the sources have at some offsets, combined.
 class Part {
  public:
-  Status combine(std::span<const uint64_t> offsets, std::span<const Source> sources,
+  Status combine(std::span<const uint64_t> offsets, std::span<const BitSource> sources,
                  BitOperation operation) {
     offsets_ = offsets;
     found_.assign(offsets.size(), 0);
     if (fragments_ == nullptr) fragments_.reset(new Fragment[part_fragments]);
-    for (const Source& source : sources) {
+    for (const BitSource& source : sources) {
       size_t i = 0;
       TRY(source.visit(offsets, [&](uint64_t offset, ByteView stored) {
         while (i < offsets.size() && offsets[i] != offset) i++;
@@ -141,7 +141,7 @@ class Part {
   std::unique_ptr<Fragment[]> fragments_;
 };
 
-Status write_combined(Keys& keys, Key& target, uint64_t bytes, std::span<const Source> sources,
+Status write_combined(Keys& keys, Key& target, uint64_t bytes, std::span<const BitSource> sources,
                       BitOperation operation, size_t found_min) {
   Part parts[PartWork::slots];
   size_t written_bytes = 0;
@@ -155,7 +155,7 @@ Status write_combined(Keys& keys, Key& target, uint64_t bytes, std::span<const S
   };
   const auto write = [&](PartWork::Slot slot) { return parts[slot].visit(found_min, put); };
   return work_in_parts(StoredOrder(bytes, part_fragments),
-                       std::ranges::all_of(sources, &Source::is_for_threads), {combine, write});
+                       std::ranges::all_of(sources, &BitSource::is_for_threads), {combine, write});
 }
 
 // What is small is a string, without fragments on the way.
@@ -217,11 +217,11 @@ Status bitop(Call& call) {
   }
   // What is that much may be staged from the start, however little there is to write.
   TRY(call.keys.check_written(bytes));
-  std::vector<Source> opened;
+  std::vector<BitSource> opened;
   const std::vector<const Key*> distinct = distinct_sources(std::move(sources), operation);
   for (const Key* const source : distinct) {
     if (!source->exists()) continue;
-    TRY_ASSIGN(Source one, Source::open(call.keys, *source));
+    TRY_ASSIGN(BitSource one, BitSource::open(call.keys, *source));
     opened.push_back(std::move(one));
   }
   target->create(RedisType::bitmap, call.keys.new_version());

@@ -166,7 +166,7 @@ class PartThreads {
 }  // namespace
 
 Status work_in_parts(StoredOrder order, bool on_threads, const PartWork& work) {
-  on_threads = on_threads && !order.is_one_part();
+  on_threads = on_threads && order.is_for_threads();
   PartThreads threads(
       work, on_threads ? std::clamp(std::thread::hardware_concurrency(), 1U, threads_max) : 0);
   const size_t ahead = on_threads ? PartWork::slots : 1;

@@ -14,7 +14,7 @@ namespace trellis {
 class StoredOrder {
  public:
   StoredOrder(uint64_t bytes, size_t part_fragments);
-  bool is_one_part() const { return bytes_ <= part_fragments_ * fragment_bytes; }
+  bool is_for_threads() const { return bytes_ >= threads_bytes_min; }
   // The next, up to part_fragments; none: that was all.
   std::vector<uint64_t> next_part();
 
@@ -25,6 +25,7 @@ class StoredOrder {
     uint64_t end;
     uint64_t scale;  // makes them comparable with others
   };
+  static constexpr uint64_t threads_bytes_min = 4 * 1024 * 1024;  // less takes as long as they do
   const uint64_t bytes_;
   const size_t part_fragments_;
   std::vector<Digits> all_;

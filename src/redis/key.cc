@@ -592,7 +592,8 @@ void Keys::stage(const Key& key, size_t written_bytes, int64_t difference_bytes)
   life.is_written = true;
   difference_bytes_ += difference_bytes;
   written_bytes_ += written_bytes;
-  if (staged_ && written_bytes_ >= staged_part_bytes) staged_ = commit_ahead();
+  const size_t part_bytes = staging_->is_validated ? shared_part_bytes : staged_part_bytes;
+  if (staged_ && written_bytes_ >= part_bytes) staged_ = commit_ahead();
 }
 
 Status Keys::commit_ahead() {

@@ -28,9 +28,12 @@ constexpr size_t log_part_bytes = 4 * 1024 * 1024;
 constexpr double worth_compressing = 0.9;
 constexpr std::string_view file_prefix = "load-";
 
+// Of tables, not of the log: what became of them is known, it does not count.
 Status written(const rocksdb::Status& status) {
   if (status.ok()) return {};
-  return write_error(status);
+  Error error = write_error(status);
+  if (error.code == Code::maybe) error = {Code::unavailable, status.ToString()};
+  return error;
 }
 
 // Of tables that have nothing else. Nothing but a load's own entries was ever between its first key
@@ -103,7 +106,6 @@ Status TableLoad::write(const WriteSet& puts) {
     if (first_.empty()) first_ = put.key;
     table_bytes_ += put.key.size() + put.value.size();
     if (table_bytes_ < (paths_.size() == 1 ? first_table_bytes : table_bytes_max)) continue;
-    last_ = put.key;
     TRY(finish_table());
   }
   return {};
@@ -125,7 +127,7 @@ Status TableLoad::finish_table() {
   TRY(written(table_->Finish(&made)));
   table_.reset();
   last_ = made.largest_key;
-  // The first one tells.
+  // Mostly the first one tells.
   if (static_cast<double>(made.file_size) > worth_compressing * static_cast<double>(table_bytes_)) {
     options_.compression = rocksdb::kNoCompression;
     options_.compression_per_level.clear();
@@ -205,7 +207,6 @@ Status TableLoad::commit_through_log() {
 }
 
 void TableLoad::undo() {
-  const std::shared_lock lock(place_.taking_over);
   // The disk may be full: files go without a commit.
   discard(drop_files(place_.db, place_.family, first_, successor(last_)));
   Commit undone;

@@ -188,5 +188,38 @@ TEST_F(LoadFiles, AFullDiskIsAnErrorAndLosesNothing) {
   EXPECT_EQ(entries_from(*engine, 0), 20'000u);
 }
 
+// The process goes on: what was begun is taken back at once.
+TEST_F(LoadFiles, WhatIsNotTakenOverIsTakenBack) {
+  auto engine = open();
+  ASSERT_TRUE(put(*engine, "k", "v").has_value());
+  for (const auto& error :
+       {rocksdb::IOStatus::NoSpace("full"), rocksdb::IOStatus::IOError("broken")}) {
+    bool is_met = false;
+    files_->set_write_hook([&](const std::string& path, std::string&) {
+      const bool is_table = path.ends_with(".sst");  // into which its file is copied
+      is_met = is_met || is_table;
+      return is_table ? error : rocksdb::IOStatus::OK();
+    });
+    Commit with;
+    with.writes.put("with", "v");
+    const Status refused = load(*engine, 0, 20'000, std::move(with));
+    files_->set_write_hook(nullptr);
+    ASSERT_TRUE(is_met);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_NE(refused.error().code, Code::maybe) << refused.error().message;
+    EXPECT_EQ(get(*engine, "with"), "(none)");
+    EXPECT_EQ(entries_from(*engine, 0), 0u);
+    EXPECT_EQ(load_files(), 0u);
+    for (uint64_t number = 0; number < 3; number++)
+      EXPECT_EQ(get(*engine, encode(StoreLoadKey{number})), "(none)");
+  }
+  ASSERT_TRUE(load(*engine, 0, 20'000, {}).has_value());
+  EXPECT_EQ(entries_from(*engine, 0), 20'000u);
+  engine.reset();
+  engine = open();
+  EXPECT_EQ(entries_from(*engine, 0), 20'000u);
+  EXPECT_EQ(get(*engine, "k"), "v");
+}
+
 }  // namespace
 }  // namespace trellis

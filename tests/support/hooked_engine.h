@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -28,6 +29,7 @@ class HookedEngine final : public Engine {
   std::function<Status()> on_room;  // each time
 
   std::atomic<int> reclaims = 0;  // so many were asked for
+  std::atomic<int> loads = 0;     // so many were begun
 
   Status get(ByteView key, Value& value) override {
     Status status = inner_.get(key, value);
@@ -52,6 +54,10 @@ class HookedEngine final : public Engine {
       }
     }
     return inner_.commit_many(commits, outcomes);
+  }
+  std::unique_ptr<Load> begin_load() override {
+    loads++;
+    return inner_.begin_load();
   }
   Status wait_durable(CommitTicket ticket) override {
     if (const auto hook = take(on_durable)) TRY(hook());
