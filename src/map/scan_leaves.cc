@@ -16,13 +16,24 @@ constexpr size_t leaf_entries = 64;
 constexpr size_t leaf_bytes = 4 * 1024;
 // What is larger is not kept.
 constexpr size_t leaf_bytes_max = 32 * 1024;
-constexpr size_t overhead_bytes = 192;  // of a leaf: nodes, pointers, what malloc adds
+constexpr size_t overhead_bytes = 320;  // of a leaf: nodes, pointers, what malloc adds
 // A scan that finds many small leaves is better off without them.
 constexpr int steps_max = 8;
 
 size_t hash_of(ByteView collection) { return std::hash<ByteView>{}(collection); }
 
 }  // namespace
+
+ScanLeaves::Name::Name(ByteView collection) : Name(collection, hash_of(collection)) {}
+
+// What does not begin with the collection's name is the end of it.
+ScanLeaves::Place::Place(const Name& collection, ByteView at) : bytes(at), head(UINT64_MAX) {
+  if (!at.starts_with(collection.bytes)) return;
+  const ByteView behind = at.substr(collection.bytes.size(), sizeof(head));
+  head = 0;
+  for (size_t i = 0; i < sizeof(head); i++)
+    head = head << 8 | (i < behind.size() ? static_cast<uint8_t>(behind[i]) : 0);
+}
 
 // Entries are | key size u32 | value size u32 | key | value |, in order.
 struct ScanLeaves::Leaf {
@@ -101,10 +112,10 @@ struct ScanLeaves::Leaf {
 
 class ScanLeaves::Scan {
  public:
-  Scan(ScanLeaves& leaves, size_t hash, Engine& engine, const ScanRequest& request,
+  Scan(ScanLeaves& leaves, const Name& collection, Engine& engine, const ScanRequest& request,
        ScanVisitor visit)
       : leaves_(leaves),
-        hash_(hash),
+        collection_(collection),
         engine_(engine),
         request_(request),
         visit_(visit),
@@ -112,22 +123,24 @@ class ScanLeaves::Scan {
         end_(request.end) {}
 
   Result<ScanPage> run() {
-    Shard& shard = leaves_.shard(hash_);
+    Shard& shard = leaves_.shard(collection_.hash);
     bool reads = false;
     for (int step = 0; !is_stopped_ && begin_ < end_; step++) {
       Found found;
       if (step < steps_max)
-        found = leaves_.find(shard, request_.reverse ? end_ : begin_, request_.reverse);
+        found = leaves_.find(collection_, request_.reverse ? end_ : begin_, request_.reverse);
       if (found.leaf == nullptr) {
         reads = true;
         TRY(read_gap(found.gap_end, request_.reading == ScanRequest::Reading::often &&
                                         step < steps_max && leaves_.welcomes_new()));
       } else if (request_.reverse) {
         visit_back(*found.leaf);
-        end_ = std::min(end_, found.leaf->begin);
+        if (is_stopped_ || found.leaf->begin <= begin_) break;
+        go_on_at(found.leaf->begin);
       } else {
         visit_forward(*found.leaf);
-        begin_ = std::max(begin_, found.leaf->end);
+        if (is_stopped_ || found.leaf->end >= end_) break;
+        go_on_at(found.leaf->end);
       }
     }
     (reads ? shard.misses : shard.hits).fetch_add(1, std::memory_order_relaxed);
@@ -135,15 +148,22 @@ class ScanLeaves::Scan {
   }
 
  private:
+  void go_on_at(Bytes place) {
+    held_ = std::move(place);
+    (request_.reverse ? end_ : begin_) = held_;
+  }
+
   void visit_forward(const Leaf& leaf) {
-    for (size_t i = leaf.index_of(begin_); i < leaf.size() && !is_stopped_; i++) {
+    const size_t first = begin_ <= leaf.begin ? 0 : leaf.index_of(begin_);
+    for (size_t i = first; i < leaf.size() && !is_stopped_; i++) {
       const ByteView key = leaf.key(i);
       if (key >= end_) return;
       emit(key, leaf.value(i));
     }
   }
   void visit_back(const Leaf& leaf) {
-    for (size_t i = leaf.index_of(end_); i > 0 && !is_stopped_; i--) {
+    const size_t behind = end_ >= leaf.end ? leaf.size() : leaf.index_of(end_);
+    for (size_t i = behind; i > 0 && !is_stopped_; i--) {
       const ByteView key = leaf.key(i - 1);
       if (key < begin_) return;
       emit(key, leaf.value(i - 1));
@@ -177,8 +197,7 @@ class ScanLeaves::Scan {
     Bytes seen_end(asked.end);
     if (page.resume) (request_.reverse ? seen_begin : seen_end) = *page.resume;
     if (keeps) keep(seen_begin, seen_end, read);
-    (request_.reverse ? end_ : begin_) =
-        request_.reverse ? std::move(seen_begin) : std::move(seen_end);
+    go_on_at(std::move(request_.reverse ? seen_begin : seen_end));
     return {};
   }
 
@@ -186,14 +205,14 @@ class ScanLeaves::Scan {
     auto leaf = std::make_shared<Leaf>();
     leaf->begin = begin;
     leaf->end = end;
-    leaf->hash = hash_;
+    leaf->hash = collection_.hash;
     leaf->entries.reserve(read.entries.size());
     leaf->places.reserve(read.size());
     for (size_t i = 0; i < read.size(); i++) {
       const size_t at = request_.reverse ? read.size() - 1 - i : i;
       leaf->append(read.key(at), read.value(at));
     }
-    leaves_.put(std::move(leaf));
+    leaves_.put(collection_, std::move(leaf));
   }
 
   void emit(ByteView key, ByteView value) {
@@ -214,12 +233,13 @@ class ScanLeaves::Scan {
   }
 
   ScanLeaves& leaves_;
-  const size_t hash_;
+  const Name collection_;
   Engine& engine_;
   const ScanRequest& request_;
   ScanVisitor visit_;
-  Bytes begin_;  // of what is left
-  Bytes end_;
+  ByteView begin_;  // of what is left
+  ByteView end_;
+  Bytes held_;  // one of them, unless it is the request's
   ScanPage page_;
   size_t bytes_ = 0;
   bool is_stopped_ = false;
@@ -229,16 +249,21 @@ Result<ScanPage> ScanLeaves::scan(Engine& engine, const ScanRequest& request, Sc
   const ByteView collection = redis_collection_of(request.begin, request.end);
   const bool is_much = request.reading == ScanRequest::Reading::much_once;
   if (collection.empty() || is_much) return engine.scan(request, visit);
-  return Scan(*this, hash_of(collection), engine, request, visit).run();
+  return Scan(*this, Name(collection), engine, request, visit).run();
 }
 
 // --- the leaves ---
 
-ScanLeaves::Found ScanLeaves::find(Shard& shard, ByteView at, bool reverse) {
+ScanLeaves::Found ScanLeaves::find(const Name& collection, ByteView at, bool reverse) {
+  Shard& shard = this->shard(collection.hash);
   const std::shared_lock lock(shard.mutex);
+  const auto found = shard.collections.find(collection);
+  if (found == shard.collections.end()) return {};
+  Slots& slots = found->second;
   // The last one that begins at or before `at`; in reverse, before it.
-  const auto next = reverse ? shard.slots.lower_bound(at) : shard.slots.upper_bound(at);
-  if (next != shard.slots.begin()) {
+  const Place place(collection, at);
+  const auto next = reverse ? slots.lower_bound(place) : slots.upper_bound(place);
+  if (next != slots.begin()) {
     Slot& slot = std::prev(next)->second;
     const bool has_it = reverse ? at <= slot.leaf->end : at < slot.leaf->end;
     if (has_it) {
@@ -247,7 +272,7 @@ ScanLeaves::Found ScanLeaves::find(Shard& shard, ByteView at, bool reverse) {
     }
     if (reverse) return {nullptr, slot.leaf->end};
   }
-  return {nullptr, !reverse && next != shard.slots.end() ? next->first : Bytes()};
+  return {nullptr, !reverse && next != slots.end() ? next->first.bytes : Bytes()};
 }
 
 bool ScanLeaves::may_have(ByteView collection) const {
@@ -256,31 +281,36 @@ bool ScanLeaves::may_have(ByteView collection) const {
              std::memory_order_relaxed) != 0;
 }
 
-ScanLeaves::Slots::iterator ScanLeaves::erase(Shard& shard, Slots::iterator slot) {
+ScanLeaves::Slots::iterator ScanLeaves::erase(Shard& shard, Slots& slots, Slots::iterator slot) {
   bytes_ -= slot->second.leaf->bytes();
   count(slot->second.leaf->hash)--;
-  return shard.slots.erase(slot);
+  if (shard.hand == slot->second.in_ring) shard.hand++;
+  shard.ring.erase(slot->second.in_ring);
+  return slots.erase(slot);
 }
 
-bool ScanLeaves::is_of_same(const Leaf& leaf, const Leaf& other) {
-  return redis_collection_of(leaf.begin) == redis_collection_of(other.begin);
+void ScanLeaves::erase_alone(Shard& shard, Collections::iterator collection, Slots::iterator slot) {
+  erase(shard, collection->second, slot);
+  if (collection->second.empty()) shard.collections.erase(collection);
 }
 
 // Of two neighbours.
 bool ScanLeaves::joins(const Leaf& leaf, const Leaf& next) {
-  return leaf.entries.size() + next.entries.size() <= leaf_bytes && is_of_same(leaf, next);
+  return leaf.entries.size() + next.entries.size() <= leaf_bytes;
 }
 
 // Others may have put one that has some of it. Neighbours that are small become one with it, so
 // that what was emptied leaf by leaf is passed at once.
-void ScanLeaves::put(std::shared_ptr<Leaf> leaf) {
-  const size_t hash = leaf->hash;
-  Shard& shard = this->shard(hash);
+void ScanLeaves::put(const Name& collection, std::shared_ptr<Leaf> leaf) {
+  Shard& shard = this->shard(collection.hash);
   {
     const std::unique_lock lock(shard.mutex);
-    auto next = shard.slots.upper_bound(leaf->begin);
-    if (next != shard.slots.end() && next->first < leaf->end) return;
-    if (next != shard.slots.begin()) {
+    const auto found = shard.collections.find(collection);
+    Slots& slots = found != shard.collections.end() ? found->second
+                                                    : shard.collections[Bytes(collection.bytes)];
+    auto next = slots.upper_bound(Place(collection, leaf->begin));
+    if (next != slots.end() && next->second.leaf->begin < leaf->end) return;
+    if (next != slots.begin()) {
       const auto before = std::prev(next);
       const Leaf& old = *before->second.leaf;
       if (old.end > leaf->begin) return;
@@ -289,21 +319,22 @@ void ScanLeaves::put(std::shared_ptr<Leaf> leaf) {
         joined->append(*leaf);
         joined->end = leaf->end;
         leaf = std::move(joined);
-        erase(shard, before);
+        erase(shard, slots, before);
       }
     }
-    if (next != shard.slots.end() && next->first == leaf->end) {
+    if (next != slots.end() && next->second.leaf->begin == leaf->end) {
       const Leaf& old = *next->second.leaf;
       if (joins(*leaf, old)) {
         leaf->append(old);
         leaf->end = old.end;
-        erase(shard, next);
+        erase(shard, slots, next);
       }
     }
     bytes_ += leaf->bytes();
-    count(hash)++;
-    Bytes begin = leaf->begin;
-    shard.slots[std::move(begin)].leaf = std::move(leaf);
+    count(collection.hash)++;
+    Slot& slot = slots[{leaf->begin, Place(collection, leaf->begin).head}];
+    slot.in_ring = shard.ring.insert(shard.hand, leaf.get());
+    slot.leaf = std::move(leaf);
   }
   if (bytes_ > bytes_max_) make_room();
 }
@@ -313,63 +344,68 @@ void ScanLeaves::make_room() {
   for (size_t tries = 0; tries < 2 * shards && bytes_ > bytes_max_; tries++) {
     Shard& shard = shards_[next_to_shrink_++ % shards];
     const std::unique_lock lock(shard.mutex);
-    auto slot = shard.slots.lower_bound(shard.hand);
-    for (size_t looks = 0; looks < looks_max && !shard.slots.empty() && bytes_ > bytes_max_;
+    for (size_t looks = 0; looks < looks_max && !shard.ring.empty() && bytes_ > bytes_max_;
          looks++) {
-      if (slot == shard.slots.end()) slot = shard.slots.begin();
-      slot = slot->second.is_used.exchange(false, std::memory_order_relaxed) ? std::next(slot)
-                                                                             : erase(shard, slot);
+      if (shard.hand == shard.ring.end()) shard.hand = shard.ring.begin();
+      const Leaf& leaf = **shard.hand;
+      const Name collection(redis_collection_of(leaf.begin), leaf.hash);
+      const auto found = shard.collections.find(collection);
+      const auto slot = found->second.find(Place(collection, leaf.begin));
+      if (slot->second.is_used.exchange(false, std::memory_order_relaxed))
+        shard.hand++;
+      else
+        erase_alone(shard, found, slot);
     }
-    shard.hand = slot == shard.slots.end() ? Bytes() : slot->first;
   }
 }
 
-ScanLeaves::Slots::iterator ScanLeaves::slot_of(Shard& shard, ByteView key) {
-  const auto next = shard.slots.upper_bound(key);
-  if (next == shard.slots.begin()) return shard.slots.end();
+ScanLeaves::Slots::iterator ScanLeaves::slot_of(Slots& slots, const Place& at) {
+  const auto next = slots.upper_bound(at);
+  if (next == slots.begin()) return slots.end();
   const auto slot = std::prev(next);
-  return key < slot->second.leaf->end ? slot : shard.slots.end();
+  return at.bytes < slot->second.leaf->end ? slot : slots.end();
 }
 
 void ScanLeaves::written(ByteView collection, ByteView key, std::optional<ByteView> value) {
-  Shard& shard = this->shard(hash_of(collection));
+  const Name name(collection);
+  Shard& shard = this->shard(name.hash);
   const std::unique_lock lock(shard.mutex);
-  const auto slot = slot_of(shard, key);
-  if (slot == shard.slots.end()) return;
+  const auto found = shard.collections.find(name);
+  if (found == shard.collections.end()) return;
+  const auto slot = slot_of(found->second, Place(name, key));
+  if (slot == found->second.end()) return;
   Leaf& leaf = *slot->second.leaf;  // the exclusive latch: nobody looks at it
-  if (leaf.entries.size() + (value ? value->size() : 0) > 2 * leaf_bytes) {
-    erase(shard, slot);
-    return;
-  }
+  if (leaf.entries.size() + (value ? value->size() : 0) > 2 * leaf_bytes)
+    return erase_alone(shard, found, slot);
   bytes_ -= leaf.bytes();
   leaf.replace(key, value);
   bytes_ += leaf.bytes();
-  if (leaf.entries.empty()) join_neighbour(shard, slot);
+  if (leaf.entries.empty()) join_neighbour(shard, name, found->second, slot);
 }
 
 // A leaf without entries, so that whoever pops does not leave a row of them. REQUIRES: the latch of
 // the collection, exclusive.
-void ScanLeaves::join_neighbour(Shard& shard, Slots::iterator slot) {
+void ScanLeaves::join_neighbour(Shard& shard, const Name& collection, Slots& slots,
+                                Slots::iterator slot) {
   const Leaf& leaf = *slot->second.leaf;
-  if (slot != shard.slots.begin()) {
+  if (slot != slots.begin()) {
     Leaf& before = *std::prev(slot)->second.leaf;
-    if (before.end == leaf.begin && is_of_same(before, leaf)) {
+    if (before.end == leaf.begin) {
       bytes_ += leaf.end.size() - before.end.size();
       before.end = leaf.end;
-      erase(shard, slot);
+      erase(shard, slots, slot);
       return;
     }
   }
   const auto next = std::next(slot);
-  if (next == shard.slots.end() || next->first != leaf.end) return;
+  if (next == slots.end() || next->second.leaf->begin != leaf.end) return;
   Leaf& behind = *next->second.leaf;
-  if (!is_of_same(leaf, behind)) return;
-  auto node = shard.slots.extract(next);
+  auto node = slots.extract(next);
   bytes_ += leaf.begin.size() - behind.begin.size();
   behind.begin = leaf.begin;
-  node.key() = leaf.begin;
-  erase(shard, slot);
-  shard.slots.insert(std::move(node));
+  node.key() = {leaf.begin, Place(collection, leaf.begin).head};
+  erase(shard, slots, slot);
+  slots.insert(std::move(node));
 }
 
 void ScanLeaves::put_new(ByteView collection, FunctionRef<void(ScanVisitor)> entries) {
@@ -386,14 +422,19 @@ void ScanLeaves::put_new(ByteView collection, FunctionRef<void(ScanVisitor)> ent
   leaf->places.shrink_to_fit();
   leaf->begin = collection;
   leaf->end = prefix_end(collection);
-  leaf->hash = hash_of(collection);
-  put(std::move(leaf));
+  const Name name(collection);
+  leaf->hash = name.hash;
+  put(name, std::move(leaf));
 }
 
 void ScanLeaves::doubt(ByteView collection, ByteView key) {
-  Shard& shard = this->shard(hash_of(collection));
+  const Name name(collection);
+  Shard& shard = this->shard(name.hash);
   const std::unique_lock lock(shard.mutex);
-  if (const auto slot = slot_of(shard, key); slot != shard.slots.end()) erase(shard, slot);
+  const auto found = shard.collections.find(name);
+  if (found == shard.collections.end()) return;
+  const auto slot = slot_of(found->second, Place(name, key));
+  if (slot != found->second.end()) erase_alone(shard, found, slot);
 }
 
 void ScanLeaves::forget_range(ByteView begin, ByteView end) {
@@ -403,7 +444,9 @@ void ScanLeaves::forget_range(ByteView begin, ByteView end) {
   if (begin.substr(0, model_bytes) == end.substr(0, model_bytes) && !is_of_redis) return;
   for (Shard& shard : shards_) {
     const std::unique_lock lock(shard.mutex);
-    for (auto slot = shard.slots.begin(); slot != shard.slots.end();) slot = erase(shard, slot);
+    for (auto& [collection, slots] : shard.collections)
+      for (auto slot = slots.begin(); slot != slots.end();) slot = erase(shard, slots, slot);
+    shard.collections.clear();
   }
 }
 

@@ -13,9 +13,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 
 #include "base/bytes.h"
 #include "base/shared_mutex.h"
@@ -52,17 +55,52 @@ class ScanLeaves {
  private:
   class Scan;
   struct Leaf;
+  using Ring = std::list<Leaf*>;
   struct Slot {
     std::shared_ptr<Leaf> leaf;
+    Ring::iterator in_ring;
     std::atomic<bool> is_used = false;
   };
-  using Slots = std::map<Bytes, Slot, std::less<>>;  // by where they begin
+  // Of a collection; its hash is made once.
+  struct Name {
+    ByteView bytes;
+    size_t hash;
+    explicit Name(ByteView collection);
+    Name(ByteView collection, size_t known_hash) : bytes(collection), hash(known_hash) {}
+    bool operator==(ByteView other) const { return bytes == other; }
+  };
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(const Name& name) const { return name.hash; }
+    size_t operator()(const Bytes& name) const { return Name(name).hash; }
+  };
+  // In a collection. What comes first behind its name decides mostly, and is at hand.
+  struct Place {
+    ByteView bytes;
+    uint64_t head;
+    Place(const Name& collection, ByteView at);
+  };
+  struct StoredPlace {
+    Bytes bytes;
+    uint64_t head;
+  };
+  struct PlaceOrder {
+    using is_transparent = void;
+    template <class Left, class Right>
+    bool operator()(const Left& left, const Right& right) const {
+      if (left.head != right.head) return left.head < right.head;
+      return ByteView(left.bytes) < ByteView(right.bytes);
+    }
+  };
+  using Slots = std::map<StoredPlace, Slot, PlaceOrder>;  // by where they begin
+  using Collections = std::unordered_map<Bytes, Slots, NameHash, std::equal_to<>>;
   static constexpr size_t counts_of_shard = 4096;
   // All of a collection is in one.
   struct Shard {
     SharedMutex mutex;
-    Slots slots;
-    Bytes hand;  // of a clock: where the next one to go is looked for
+    Collections collections;  // none is empty
+    Ring ring;                // all leaves, for a clock
+    Ring::iterator hand = ring.end();
     std::atomic<uint64_t> hits = 0;
     std::atomic<uint64_t> misses = 0;
     // Leaves, by the hash of their collection.
@@ -78,14 +116,14 @@ class ScanLeaves {
   std::atomic<uint32_t>& count(size_t hash) {
     return shard(hash).counts[hash / shards % counts_of_shard];
   }
-  Found find(Shard& shard, ByteView at, bool reverse);
+  Found find(const Name& collection, ByteView at, bool reverse);
   bool welcomes_new() { return bytes_ < bytes_max_ / 8 * 7 || asked_++ % 8 == 0; }
-  void put(std::shared_ptr<Leaf> leaf);
-  static bool is_of_same(const Leaf& leaf, const Leaf& other);  // collection
+  void put(const Name& collection, std::shared_ptr<Leaf> leaf);
   static bool joins(const Leaf& leaf, const Leaf& next);
-  void join_neighbour(Shard& shard, Slots::iterator slot);
-  Slots::iterator slot_of(Shard& shard, ByteView key);
-  Slots::iterator erase(Shard& shard, Slots::iterator slot);
+  void join_neighbour(Shard& shard, const Name& collection, Slots& slots, Slots::iterator slot);
+  static Slots::iterator slot_of(Slots& slots, const Place& at);
+  Slots::iterator erase(Shard& shard, Slots& slots, Slots::iterator slot);
+  void erase_alone(Shard& shard, Collections::iterator collection, Slots::iterator slot);
   void make_room();
 
   static constexpr size_t shards = 64;
