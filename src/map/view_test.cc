@@ -197,84 +197,111 @@ void expect_read(View& view, const Model& model, const Bytes& key) {
   EXPECT_TRUE(!value.found() || value.bytes() == expected->second);
 }
 
+// What a transaction writes that commits much ahead, in order for the most part, and a model of it.
+class MuchAhead {
+ public:
+  MuchAhead(Random& random, Model stored)
+      : inside_(stored), stored_(std::move(stored)), random_(random) {}
+
+  void write_some(View& view) {
+    if (random_.one_in(8)) remove_one(view);
+    put_run(view, run_puts - 3);
+    if (random_.one_in(8)) remove_one(view);
+    if (random_.one_in(8)) expect_read(view, inside_, key_in(random_.below(next_ + 1)));
+    put_run(view, 3);
+    if (random_.one_in(2)) put(view, beside + std::to_string(random_.below(5)));
+    if (random_.one_in(2)) put(view, key_of(random_.below(5)));
+    if (random_.one_in(5)) put(view, key_in(random_.below(next_)));
+  }
+  void write_less(View& view) { put_run(view, random_.below(run_puts)); }
+
+  void commit_ahead(View& view) {
+    const ByteView ahead[] = {run, beside};
+    EXPECT_TRUE(view.commit_ahead(ahead).has_value());
+    const auto is_ahead = [](const Bytes& key) {
+      return key.starts_with(run) || key.starts_with(beside);
+    };
+    std::erase_if(stored_, [&](const auto& one) { return is_ahead(one.first); });
+    for (const auto& [key, value] : inside_)
+      if (is_ahead(key)) stored_[key] = value;
+    states_.push_back(stored_);
+  }
+
+  void read_some(View& view) {
+    if (random_.one_in(3))
+      expect_read(view, inside_,
+                  random_.one_in(2) ? key_in(random_.below(next_ + 1))
+                                    : beside + std::to_string(random_.below(5)));
+    if (!random_.one_in(4)) return;
+    const Bounds all{run, prefix_end(run)};
+    EXPECT_TRUE(scan_all(view, all, false, 100, 10'000'000) ==
+                expected_entries(inside_, all, false));
+  }
+
+  // What is stored afterwards; of a failure, what some call committed ahead.
+  bool may_leave(const Model& stored, bool failed) const {
+    return failed ? std::ranges::find(states_, stored) != states_.end() : stored == inside_;
+  }
+
+  static inline const Bytes run = encode(RawKey{ks, "run"});
+
+ private:
+  static constexpr size_t value_bytes = 600'000;  // a load begins with the third part
+  static constexpr size_t run_puts = 7;
+  static inline const Bytes beside = encode(RawKey{ks, "beside"});
+  static Bytes key_in(size_t i) { return run + std::to_string(1'000 + i); }
+
+  void put(View& view, const Bytes& key) {
+    inside_[key] = random_.bytes(random_.below(100));
+    view.put(key, inside_[key]);
+  }
+  void put_run(View& view, size_t count) {
+    for (const size_t end = next_ + count; next_ < end; next_++) {
+      inside_[key_in(next_)] = random_.bytes(value_bytes);
+      view.put(key_in(next_), inside_[key_in(next_)]);
+    }
+  }
+  void remove_one(View& view) {
+    const Bytes key = key_in(random_.below(next_ + run_puts));
+    view.remove(key);
+    inside_.erase(key);
+  }
+
+  Model inside_;  // as the transaction sees it
+  Model stored_;
+  std::vector<Model> states_{stored_};
+  size_t next_ = 0;
+  Random& random_;
+};
+
 // Much of it, in order: loaded, where the engine has loads, and read, written and removed as all
 // else.
 TEST_P(ViewModel, CommitsMuchAhead) {
-  constexpr size_t value_bytes = 600'000;  // a load begins with the third part
-  constexpr size_t run_puts = 7;
   Random random(test_seed(13));
   MemoryEngine memory;
   HookedEngine engine(memory);
   SystemClock clock;
   Transactor transactor(engine, clock, {.way = GetParam(), .check_scope = true});
-  Model model;
-  const Bytes run = encode(RawKey{ks, "run"});
-  const Bytes beside = encode(RawKey{ks, "beside"});
-  const ByteView ahead[] = {run, beside};
-  const auto key_in = [&](size_t i) { return run + std::to_string(1'000 + i); };
   for (uint64_t round = 0; round < test_rounds(60); round++) {
     SCOPED_TRACE(round);
-    Model inside = model;
+    MuchAhead much(random, stored_in(memory));
     const bool fails = random.one_in(3);
-    size_t next = 0;
-    std::vector<Model> states{model};  // that a failure may leave
-    const auto put = [&](View& view, const Bytes& key, size_t bytes) {
-      inside[key] = random.bytes(random.below(bytes));
-      view.put(key, inside[key]);
-    };
-    const auto put_run = [&](View& view, size_t count) {
-      for (size_t i = 0; i < count; i++) {
-        inside[key_in(next)] = random.bytes(value_bytes);
-        view.put(key_in(next), inside[key_in(next)]);
-        next++;
-      }
-    };
-    const auto remove_one = [&](View& view) {
-      const Bytes key = key_in(random.below(next + run_puts));
-      view.remove(key);
-      inside.erase(key);
-    };
     const Status status = transactor.transact(Scope::all_of(ks), [&](View& view) -> Status {
       for (uint64_t steps = random.below(8); steps > 0; steps--) {
-        if (random.one_in(8)) remove_one(view);
-        put_run(view, run_puts - 3);
-        if (random.one_in(8)) remove_one(view);
-        if (random.one_in(8)) expect_read(view, inside, key_in(random.below(next + 1)));
-        put_run(view, 3);
-        if (random.one_in(2)) put(view, beside + std::to_string(random.below(5)), 100);
-        if (random.one_in(2)) put(view, key_of(random.below(5)), 100);
-        if (random.one_in(5)) put(view, key_in(random.below(next)), 100);
-        EXPECT_TRUE(view.commit_ahead(ahead).has_value());
-        std::erase_if(model, [&](const auto& one) {
-          return one.first.starts_with(run) || one.first.starts_with(beside);
-        });
-        for (const auto& [key, value] : inside)
-          if (key.starts_with(run) || key.starts_with(beside)) model[key] = value;
-        if (random.one_in(3))
-          expect_read(view, inside,
-                      random.one_in(2) ? key_in(random.below(next + 1))
-                                       : beside + std::to_string(random.below(5)));
-        states.push_back(model);
-        if (random.one_in(4)) {
-          const Bounds all{run, prefix_end(run)};
-          EXPECT_TRUE(scan_all(view, all, false, 100, 10'000'000) ==
-                      expected_entries(inside, all, false));
-        }
+        much.write_some(view);
+        much.commit_ahead(view);
+        much.read_some(view);
       }
-      if (random.one_in(2)) put_run(view, random.below(run_puts));  // not ahead
+      if (random.one_in(2)) much.write_less(view);
       if (fails) return Error{Code::denied, "changed my mind"};
       return {};
     });
     ASSERT_EQ(status.has_value(), !fails);
-    if (!fails) model = inside;
-    const Model stored = stored_in(memory);
-    ASSERT_TRUE(fails ? std::ranges::find(states, stored) != states.end() : stored == model);
-    model = stored;
+    ASSERT_TRUE(much.may_leave(stored_in(memory), fails));
     // The next round begins a life that has nothing.
     Commit removal;
-    removal.writes.remove_range(run, prefix_end(run));
+    removal.writes.remove_range(MuchAhead::run, prefix_end(MuchAhead::run));
     ASSERT_TRUE(commit(engine, removal).has_value());
-    std::erase_if(model, [&](const auto& one) { return one.first.starts_with(run); });
   }
   EXPECT_EQ(engine.loads > 0, GetParam() == Way::latched);
 }
