@@ -97,13 +97,18 @@ Status commit(Engine& engine, const Commit& commit) {
   return {};
 }
 
+Status check_writes(const WriteSet& writes) {
+  for (const WriteSet::Write& write : writes) TRY(check_write(write));
+  return {};
+}
+
 Status check_commit(const Commit& commit) {
   if (commit.writes.bytes() > commit_bytes_max) {
     Error error = too_large("commit", "commit_bytes_max", commit.writes.bytes(), commit_bytes_max);
     error.reason = commit_too_large;
     return error;
   }
-  for (const WriteSet::Write& write : commit.writes) TRY(check_write(write));
+  TRY(check_writes(commit.writes));
   size_t expected = 0;
   for (const Expectation& expectation : commit.expectations) {
     TRY(check_expectation(expectation));

@@ -231,6 +231,8 @@ Status commit(Engine& engine, const Commit& commit);
 // commit over commit_bytes_max or expectation_bytes_max, an empty key, a reversed interval, an add
 // to what is no counter.
 Status check_commit(const Commit& commit);
+// Of single writes, which may be too many for a commit.
+Status check_writes(const WriteSet& writes);
 // The same for blocks: a block over block_bytes_max, a keyspace over keyspace_id_max.
 Status check_block_write(const BlockWrite& write);
 Status check_block_keyspace(KeyspaceId keyspace);

@@ -544,6 +544,7 @@ Status View::commit_now(const Commit& commit) {
 Status View::load_run(const Bytes& prefix, WriteSet run, const WriteSet& rest) {
   constexpr size_t rest_bytes_max = 4 * 1024 * 1024;
   constexpr size_t held_bytes_max = 12 * 1024 * 1024;
+  TRY(check_writes(run));  // loads take what they are given
   if (!loading_) {
     Bytes& last = ahead_.find(prefix)->second;
     loading_.emplace(Loading{.prefix = prefix, .last = &last, .load = {}, .run = {}, .rest = {}});

@@ -154,7 +154,8 @@ Status read_text(Keys& keys, const Key& key, uint64_t begin, uint64_t end, Bytes
 }
 
 Error part_too_long() {
-  return reply_with("ERR so many bytes of a string cannot be read at once: use GETRANGE");
+  return reply_with(
+      "ERR so many bytes of a string cannot be read at once: read it in parts, by GETRANGE");
 }
 
 Status load_text(Keys& keys, Key& key) {

@@ -388,7 +388,7 @@ Result<std::string> checked(const Setting& setting, std::string_view name, ByteV
     case Kind::of_server:
       return wrong(
           setting.words.empty()
-              ? "it is the whole server's"
+              ? "it is the whole server's, and fixed"
               : fmt::format("it is the whole server's: see trellis serve {}", setting.words));
     case Kind::text: break;
   }

@@ -173,12 +173,12 @@ Status hpersist(Call& call) {
 
 // --- HGETEX, HSETEX, HGETDEL ---
 
-// What stands before FIELDS.
+// What stands before FIELDS in HSETEX.
 struct Options {
-  std::optional<uint64_t> expire_ms;  // 0: PERSIST
-  bool keeps = false;                 // KEEPTTL
-  bool only_new = false;              // FNX
-  bool only_old = false;              // FXX
+  std::optional<uint64_t> expire_ms;
+  bool keeps = false;     // KEEPTTL
+  bool only_new = false;  // FNX
+  bool only_old = false;  // FXX
   size_t fields_at = 0;
 };
 
@@ -190,25 +190,18 @@ std::optional<TimeForm> time_form(const Call& call, size_t i) {
   return std::nullopt;
 }
 
-Status take_option(const Call& call, bool sets, size_t& i, Options& options) {
+Status take_option(const Call& call, size_t& i, Options& options) {
   const auto form = time_form(call, i);
-  if (form || call.is_word(i, sets ? "keepttl" : "persist")) {
+  if (form || call.is_word(i, "keepttl")) {
     if (options.expire_ms || options.keeps)
-      return reply_with(
-          fmt::format("ERR Only one of EX, PX, EXAT, PXAT or {} arguments can be specified",
-                      sets ? "KEEPTTL" : "PERSIST"));
-    if (!form) {
-      if (sets)
-        options.keeps = true;
-      else
-        options.expire_ms = 0;
-      return {};
-    }
+      return reply_with("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified");
+    options.keeps = !form;
+    if (!form) return {};
     if (++i == call.count()) return reply_with("ERR missing expire time");
     TRY_ASSIGN(options.expire_ms, parse_time(call, i, *form));
     return {};
   }
-  if (sets && (call.is_word(i, "fnx") || call.is_word(i, "fxx"))) {
+  if (call.is_word(i, "fnx") || call.is_word(i, "fxx")) {
     if (options.only_new || options.only_old)
       return reply_with("ERR Only one of FXX or FNX arguments can be specified");
     (call.is_word(i, "fnx") ? options.only_new : options.only_old) = true;
@@ -217,17 +210,16 @@ Status take_option(const Call& call, bool sets, size_t& i, Options& options) {
   return reply_with(fmt::format("ERR unknown argument: {}", shown(call.arg(i))));
 }
 
-Result<Options> parse_options(const Call& call, bool sets) {
+Result<Options> parse_options(const Call& call) {
   Options options;
   size_t i = 2;
-  for (; i < call.count() && !call.is_word(i, "fields"); i++)
-    TRY(take_option(call, sets, i, options));
+  for (; i < call.count() && !call.is_word(i, "fields"); i++) TRY(take_option(call, i, options));
   if (i == call.count()) return reply_with("ERR missing FIELDS argument");
   const auto count = i + 1 < call.count() ? parse_integer(call.arg(i + 1)) : std::nullopt;
   if (!count || *count < 1) return reply_with("ERR invalid number of fields");
   const size_t left = call.count() - i - 2;
-  if (left % (sets ? 2 : 1) != 0 || static_cast<uint64_t>(*count) != left / (sets ? 2 : 1))
-    return reply_with("ERR wrong number of arguments");
+  if (left % 2 != 0 || static_cast<uint64_t>(*count) != left / 2)
+    return wrong_arity(call.command.name);
   options.fields_at = i + 2;
   return options;
 }
@@ -241,23 +233,30 @@ void reply_value(Call& call, const Field& field) {
 
 Status hgetex(Call& call) {
   TRY_ASSIGN(Key* const key, call.open_by_field());
-  TRY_ASSIGN(const Options options, parse_options(call, false));
-  const Args fields = call.args.subspan(options.fields_at);
+  std::optional<uint64_t> expire_ms;  // 0: PERSIST
+  size_t fields_at = 2;
+  if (const auto form = time_form(call, 2)) {
+    TRY_ASSIGN(expire_ms, parse_time(call, 3, *form));
+    fields_at = 4;
+  } else if (call.is_word(2, "persist")) {
+    expire_ms = 0;
+    fields_at = 3;
+  }
+  TRY_ASSIGN(const Args fields, parse_fields(call, fields_at, not_positive));
   call.reply.array(fields.size());
   for (const ByteView name : fields) {
     Field field;
     TRY(read(call, *key, name, field));
     reply_value(call, field);
-    if (!field.value.found() || !options.expire_ms) continue;
-    if (*options.expire_ms != 0 || field.expire_ms != 0)
-      expire(call, *key, name, field, *options.expire_ms);
+    if (!field.value.found() || !expire_ms) continue;
+    if (*expire_ms != 0 || field.expire_ms != 0) expire(call, *key, name, field, *expire_ms);
   }
   return {};
 }
 
 Status hsetex(Call& call) {
   TRY_ASSIGN(Key* const key, call.open_to_add_fields());
-  TRY_ASSIGN(const Options options, parse_options(call, true));
+  TRY_ASSIGN(const Options options, parse_options(call));
   const Args pairs = call.args.subspan(options.fields_at);
   for (size_t i = 0; i < pairs.size() && (options.only_new || options.only_old); i += 2) {
     Field field;

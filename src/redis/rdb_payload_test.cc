@@ -138,6 +138,22 @@ TEST(RdbPayload, AnyBytesGiveAValueOrAnError) {
   }
 }
 
+// A string that is longer than a value may be becomes a bitmap: it is no damage.
+TEST(RdbPayload, LongStringsUnpack) {
+  constexpr uint32_t repeats = 80'000;
+  constexpr uint32_t repeated_bytes = 264;  // by three bytes of LZF
+  Bytes packed("\0x", 2);
+  for (uint32_t i = 0; i < repeats; i++) packed += Bytes("\xe0\xff\0", 3);
+  Bytes body("\0\xc3", 2);  // a string, LZF
+  for (const auto bytes : {static_cast<uint32_t>(packed.size()), repeats * repeated_bytes + 1}) {
+    body += '\x80';
+    append_be32(body, bytes);
+  }
+  const auto read = read_rdb_payload(seal_rdb_payload(body + packed));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->items.at(0) == Bytes(repeats * repeated_bytes + 1, 'x'));
+}
+
 // A small payload that unpacks to 160 MiB of small entries.
 TEST(RdbPayload, WhatUnpacksToTooMuchIsTold) {
   constexpr uint32_t pack_bytes = (10 << 20) + 1;

@@ -135,7 +135,7 @@ Bytes RdbReader::decompressed() {
   const uint64_t bytes = length();
   RdbReader packed(take(packed_bytes));
   constexpr uint64_t ratio_max = 88;  // three bytes stand for 264 at the most
-  if (bytes > value_bytes_max || bytes > packed.left() * ratio_max) fail();
+  if (bytes > packed.left() * ratio_max) fail();
   Bytes out;
   if (failed_ || !spend(bytes)) return out;
   while (!packed.at_end() && !failed_) {

@@ -7,6 +7,7 @@
 #include "redis/alone_transaction.h"
 #include "redis/glob.h"
 #include "redis/number_text.h"
+#include "redis/server.h"
 
 namespace trellis {
 namespace {
@@ -128,9 +129,11 @@ Status swapdb(AloneCall& alone) {
 }
 
 Status time(AloneCall& call) {
+  constexpr int64_t us_per_s = 1'000'000;
+  const int64_t now_us = call.server.map().clock.unix_ns() / 1'000;
   call.reply.array(2);
-  call.reply.bulk_integer(static_cast<int64_t>(call.now_ms / 1'000));
-  call.reply.bulk_integer(static_cast<int64_t>(call.now_ms % 1'000 * 1'000));
+  call.reply.bulk_integer(now_us / us_per_s);
+  call.reply.bulk_integer(now_us % us_per_s);
   return {};
 }
 
