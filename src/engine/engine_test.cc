@@ -22,6 +22,25 @@ Commit one(auto write) {
   return commit;
 }
 
+TEST(WriteSet, KnowsItsEnds) {
+  WriteSet writes;
+  writes.put("first", "1");
+  EXPECT_EQ(writes.back().key, "first");
+  WriteSet others;
+  writes.append(others);
+  EXPECT_EQ(writes.back().key, "first");
+  others.put("second", "22");
+  others.remove("third");
+  writes.append(others);
+  EXPECT_EQ(writes.front().key, "first");
+  EXPECT_EQ(writes.back().key, "third");
+  EXPECT_EQ(writes.content_bytes(), std::string_view("first1second22third").size());
+  writes.clear();
+  EXPECT_EQ(writes.content_bytes(), 0u);
+  writes.add("fourth", 4);
+  EXPECT_EQ(writes.back().delta, 4);
+}
+
 TEST(CheckCommit, KeysAndValuesWithinTheirLimits) {
   const Bytes key(key_bytes_max, 'k');
   const Bytes value(value_bytes_max, 'v');

@@ -33,6 +33,7 @@ class WriteSet {
   }
 
   void append(const WriteSet& others) {
+    if (!others.empty()) last_ = buffer_.size() + others.last_;
     buffer_ += others.buffer_;
     count_ += others.count_;
   }
@@ -40,7 +41,8 @@ class WriteSet {
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
   size_t bytes() const { return buffer_.size(); }  // what commit_bytes_max bounds
-  void clear() {                                   // keeps the memory
+  size_t content_bytes() const { return bytes() - count_ * sizeof(Iterator::Header); }
+  void clear() {  // keeps the memory
     buffer_.clear();
     count_ = 0;
   }
@@ -85,11 +87,15 @@ class WriteSet {
 
   Iterator begin() const { return Iterator(buffer_.data()); }
   Iterator end() const { return Iterator(buffer_.data() + buffer_.size()); }
+  // REQUIRES: not empty.
+  Write front() const { return *begin(); }
+  Write back() const { return *Iterator(buffer_.data() + last_); }
 
  private:
   void append(WriteOp op, ByteView key, ByteView value) {
     const Iterator::Header header{static_cast<uint32_t>(key.size()),
                                   static_cast<uint32_t>(value.size()), op};
+    last_ = buffer_.size();
     buffer_.append(reinterpret_cast<const char*>(&header), sizeof header);
     buffer_.append(key);
     buffer_.append(value);
@@ -98,6 +104,7 @@ class WriteSet {
 
   Bytes buffer_;
   size_t count_ = 0;
+  size_t last_ = 0;  // where the last one begins
 };
 
 }  // namespace trellis

@@ -351,9 +351,13 @@ void View::set_value(Buffered& buffered, ByteView value) {
   buffered.value = ByteView(place, value.size());
 }
 
-void View::put(ByteView key, ByteView value) {
-  if (check_scope_ && !scope_.allows_write(key)) note_violation("put", key);
+void View::begin_write(const char* what, ByteView key) {
+  if (check_scope_ && !scope_.allows_write(key)) note_violation(what, key);
   forget_add(key);
+}
+
+void View::put(ByteView key, ByteView value) {
+  begin_write("put", key);
   if (continues_load(key)) return put_next(key, value);
   buffer_next(key);
   const auto point = points_.lower_bound(key);
@@ -365,9 +369,19 @@ void View::put(ByteView key, ByteView value) {
             value);
 }
 
+void View::put_all(WriteSet puts) {
+  if (puts.empty()) return;
+  if (!continues_load(puts.front().key)) {
+    for (const WriteSet::Write& one : puts) put(one.key, one.value);
+    return;
+  }
+  if (check_scope_ || !adds_.empty())  // else there is no need to look at each
+    for (const WriteSet::Write& one : puts) begin_write("put", one.key);
+  put_next(std::move(puts));
+}
+
 void View::remove(ByteView key) {
-  if (check_scope_ && !scope_.allows_write(key)) note_violation("remove", key);
-  forget_add(key);
+  begin_write("remove", key);
   buffer_next(key);
   const auto point = points_.lower_bound(key);
   const bool known = point != points_.end() && point->first == key;
@@ -583,6 +597,16 @@ void View::put_next(ByteView key, ByteView value) {
   if (next.empty()) next.reserve(usual_bytes, 0);
   next.put(key, value);
   *loading_->last = key;
+}
+
+void View::put_next(WriteSet puts) {
+  if (!has_room(puts.content_bytes())) return;
+  *loading_->last = puts.back().key;
+  WriteSet& next = loading_->next;
+  if (next.empty())
+    next = std::move(puts);
+  else
+    next.append(puts);
 }
 
 void View::buffer_next(ByteView key) {

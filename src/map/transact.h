@@ -59,6 +59,8 @@ class View {
   Result<Engine*> stored(ByteView begin, ByteView end);
 
   void put(ByteView key, ByteView value);
+  // Each of them. REQUIRES: nothing but puts, in ascending order.
+  void put_all(WriteSet puts);
   void remove(ByteView key);
   void remove_range(ByteView begin, ByteView end);
   // Of what nobody reads any more, whatever happens: caches, which would have to look at all that
@@ -130,6 +132,7 @@ class View {
   Status violation(const char* what, ByteView key) const;
   void note_violation(const char* what, ByteView key);
   void forget_add(ByteView key);
+  void begin_write(const char* what, ByteView key);
   void build_commit(Commit& commit);
   bool is_ahead(ByteView key) const;
   // What is to be committed ahead goes there, what has this prefix to the run; what stays moves, so
@@ -143,6 +146,7 @@ class View {
   // Whether it can be kept as it is for the load that is under way: nothing is written behind it.
   bool continues_load(ByteView key) const;
   void put_next(ByteView key, ByteView value);
+  void put_next(WriteSet puts);
   // What was kept so becomes buffered as all else: before something else is done there.
   void buffer_next();
   void buffer_next(ByteView key);

@@ -256,10 +256,13 @@ class MuchAhead {
     view.put(key, inside_[key]);
   }
   void put_run(View& view, size_t count) {
+    const bool at_once = random_.one_in(2);
+    WriteSet puts;
     for (const size_t end = next_ + count; next_ < end; next_++) {
-      inside_[key_in(next_)] = random_.bytes(value_bytes);
-      view.put(key_in(next_), inside_[key_in(next_)]);
+      const Bytes& value = inside_[key_in(next_)] = random_.bytes(value_bytes);
+      at_once ? puts.put(key_in(next_), value) : view.put(key_in(next_), value);
     }
+    view.put_all(std::move(puts));
   }
   void remove_one(View& view) {
     const Bytes key = key_in(random_.below(next_ + run_puts));

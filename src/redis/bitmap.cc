@@ -25,11 +25,6 @@ uint64_t turned(uint64_t bits) {
   return (bits >> 1 & 0x5555'5555'5555'5555) | (bits & 0x5555'5555'5555'5555) << 1;
 }
 
-ByteView without_zeros_behind(ByteView bytes) {
-  const size_t last = bytes.find_last_not_of('\0');
-  return bytes.substr(0, last == ByteView::npos ? 0 : last + 1);
-}
-
 // As much of a fragment as the bitmap has.
 ByteView cut_to_size(const Key& key, uint64_t offset, ByteView stored) {
   return stored.substr(0, std::min(fragment_bytes, key.size() - offset));
@@ -109,6 +104,11 @@ Status visit_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t end,
 
 Status get_fragment(Keys& keys, const Key& key, uint64_t offset, Value& stored) {
   return keys.get_sub(key, encode(RedisBitmapSub{offset}), stored);
+}
+
+ByteView without_zeros_behind(ByteView fragment) {
+  const size_t last = fragment.find_last_not_of('\0');
+  return fragment.substr(0, last == ByteView::npos ? 0 : last + 1);
 }
 
 void put_fragment(Keys& keys, const Key& key, uint64_t offset, ByteView stored, const Value& old) {

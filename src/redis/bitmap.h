@@ -61,6 +61,8 @@ Status visit_fragments(Keys& keys, const Key& key, uint64_t begin, uint64_t end,
 bool is_looked_for(const Key& key, uint64_t begin, uint64_t end);
 // One of them, the offset of which is a multiple of what one has.
 Status get_fragment(Keys& keys, const Key& key, uint64_t offset, Value& stored);
+// What is stored of one; nothing of one that is all zeros.
+ByteView without_zeros_behind(ByteView fragment);
 // One that is all zeros is removed, or not written. `old` is what is stored.
 void put_fragment(Keys& keys, const Key& key, uint64_t offset, ByteView stored, const Value& old);
 

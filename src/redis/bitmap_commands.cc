@@ -170,7 +170,8 @@ Result<uint64_t> count_in_parts(Keys& keys, const Key& key, const BitRange& rang
   TRY_ASSIGN(const FragmentScan scan, FragmentScan::open(keys, key));
   uint64_t counts[PartWork::slots] = {};
   uint64_t sum = 0;
-  const auto count_part = [&](PartWork::Slot slot, std::span<const uint64_t> part) {
+  const auto count_part = [&](PartWork::Maker, PartWork::Slot slot,
+                              std::span<const uint64_t> part) {
     uint64_t count = 0;
     const auto has_some = [&](uint64_t offset) {
       return offset <= range.last / 8 && offset + fragment_bytes > range.first / 8;

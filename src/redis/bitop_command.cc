@@ -95,8 +95,9 @@ class BitSource {
   Bytes text_;
 };
 
-// As much as stays in a processor's own cache while one source after the other is combined.
-constexpr size_t part_fragments = 896;
+// What stays in a processor's own cache while one source after the other is combined, and is
+// committed ahead at once.
+constexpr size_t part_fragments = staged_part_bytes / fragment_bytes;
 
 // What the sources have at some offsets, combined.
 class Part {
@@ -119,12 +120,26 @@ class Part {
     return {};
   }
 
-  // Calls it with those that at least so many sources have.
-  template <class Visitor>
-  Status visit(size_t found_min, Visitor visit) const {
-    for (size_t i = 0; i < offsets_.size(); i++)
-      if (found_[i] >= found_min) TRY(visit(offsets_[i], fragments_[i]));
-    return {};
+  // What is to be stored, of a bitmap with so many bytes: where at least so many sources have
+  // something. REQUIRES: the offsets are still there.
+  WriteSet writes(ByteView prefix, uint64_t bytes, size_t found_min) const {
+    constexpr size_t offset_digits_max = 10;
+    WriteSet writes;
+    const auto kept =
+        std::ranges::count_if(found_, [&](size_t found) { return found >= found_min; });
+    const auto count = static_cast<size_t>(kept);
+    writes.reserve(count * (prefix.size() + offset_digits_max + fragment_bytes), count);
+    Bytes key;
+    for (size_t i = 0; i < offsets_.size(); i++) {
+      if (found_[i] < found_min) continue;
+      const ByteView stored = without_zeros_behind(
+          {fragments_[i].bytes, std::min(fragment_bytes, bytes - offsets_[i])});
+      if (stored.empty()) continue;
+      key = prefix;
+      key += encode(RedisBitmapSub{offsets_[i]});
+      writes.put(key, stored);
+    }
+    return writes;
   }
 
  private:
@@ -143,17 +158,21 @@ class Part {
 
 Status write_combined(Keys& keys, Key& target, uint64_t bytes, std::span<const BitSource> sources,
                       BitOperation operation, size_t found_min) {
-  Part parts[PartWork::slots];
+  Part parts[PartWork::makers];
+  WriteSet made[PartWork::slots];
   size_t written_bytes = 0;
-  const auto put = [&](uint64_t offset, const Fragment& fragment) {
-    const ByteView stored(fragment.bytes, std::min(fragment_bytes, bytes - offset));
-    put_fragment(keys, target, offset, stored, Value());
-    return keys.check_written(written_bytes += stored.size());
+  const Bytes prefix = keys.subs_prefix(target);
+  const auto combine = [&](PartWork::Maker maker, PartWork::Slot slot,
+                           std::span<const uint64_t> offsets) -> Status {
+    TRY(parts[maker].combine(offsets, sources, operation));
+    made[slot] = parts[maker].writes(prefix, bytes, found_min);
+    return {};
   };
-  const auto combine = [&](PartWork::Slot slot, std::span<const uint64_t> offsets) {
-    return parts[slot].combine(offsets, sources, operation);
+  const auto write = [&](PartWork::Slot slot) {
+    written_bytes += made[slot].content_bytes();
+    keys.put_new(target, std::move(made[slot]));
+    return keys.check_written(written_bytes);
   };
-  const auto write = [&](PartWork::Slot slot) { return parts[slot].visit(found_min, put); };
   return work_in_parts(StoredOrder(bytes, part_fragments),
                        std::ranges::all_of(sources, &BitSource::is_for_threads), {combine, write});
 }

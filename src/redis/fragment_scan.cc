@@ -84,79 +84,83 @@ Status FragmentScan::visit(std::span<const uint64_t> part, FragmentVisitor visit
 
 namespace {
 
-constexpr unsigned threads_max = 4;
-
-// Threads make parts; what they are to make, and what is made, is in the slots.
-class PartThreads {
+// Parts are made by the caller, while it waits for one, and by threads beside it; what they are to
+// make, and what is made, is in the slots.
+class PartMakers {
  public:
-  PartThreads(const PartWork& work, unsigned threads) : work_(work) {
+  PartMakers(const PartWork& work, unsigned threads) : work_(work) {
     threads_.reserve(threads);
     try {
-      for (unsigned i = 0; i < threads; i++) threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {  // those that there are do it, or the caller
+      for (unsigned i = 0; i < threads; i++) threads_.emplace_back([this, i] { run(i + 1); });
+    } catch (const std::system_error&) {  // those that there are do it
     }
   }
-  ~PartThreads() {
+  ~PartMakers() {
     {
       const std::lock_guard lock(mutex_);
       is_over_ = true;
     }
-    changed_.notify_all();
+    given_.notify_all();
     for (std::thread& thread : threads_) thread.join();
   }
-  PartThreads(const PartThreads&) = delete;
-  PartThreads& operator=(const PartThreads&) = delete;
+  PartMakers(const PartMakers&) = delete;
+  PartMakers& operator=(const PartMakers&) = delete;
 
   // REQUIRES: the slot was waited for since it was given.
   void give(PartWork::Slot slot, std::vector<uint64_t> part) {
     slots_[slot].part = std::move(part);
-    if (threads_.empty()) {
-      slots_[slot].status = work_.make(slot, slots_[slot].part);
-      return;
-    }
     const std::lock_guard lock(mutex_);
-    slots_[slot].state = State::given;
+    slots_[slot].is_made = false;
     waiting_.push_back(slot);
-    changed_.notify_all();
+    given_.notify_one();
   }
   Status wait(PartWork::Slot slot) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return slots_[slot].state == State::made; });
+    while (!slots_[slot].is_made) {
+      if (waiting_.empty())
+        made_.wait(lock);
+      else
+        make_next(lock, 0);
+    }
     return std::move(slots_[slot].status);
   }
 
  private:
-  enum class State : uint8_t { given, made };
   struct Slot {
-    State state = State::made;
+    bool is_made = true;
     std::vector<uint64_t> part;
     Status status;
   };
 
-  void run() {
+  void run(PartWork::Maker maker) {
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [&] { return is_over_ || !waiting_.empty(); });
+      given_.wait(lock, [&] { return is_over_ || !waiting_.empty(); });
       if (is_over_) return;
-      const PartWork::Slot slot = waiting_.front();
-      waiting_.pop_front();
-      lock.unlock();
-      Status status;
-      try {
-        status = work_.make(slot, slots_[slot].part);
-      } catch (const std::exception& exception) {
-        status = Error{Code::unavailable, exception.what()};
-      }
-      lock.lock();
-      slots_[slot].status = std::move(status);
-      slots_[slot].state = State::made;
-      changed_.notify_all();
+      make_next(lock, maker);
+      made_.notify_one();
     }
+  }
+  void make_next(std::unique_lock<std::mutex>& lock, PartWork::Maker maker) {
+    const PartWork::Slot number = waiting_.front();
+    Slot& slot = slots_[number];
+    waiting_.pop_front();
+    lock.unlock();
+    Status status;
+    try {
+      status = work_.make(maker, number, slot.part);
+    } catch (const std::exception& exception) {
+      status = Error{Code::unavailable, exception.what()};
+    }
+    lock.lock();
+    slot.status = std::move(status);
+    slot.is_made = true;
   }
 
   const PartWork& work_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable given_;
+  std::condition_variable made_;
   std::deque<PartWork::Slot> waiting_;
   std::array<Slot, PartWork::slots> slots_;
   bool is_over_ = false;
@@ -167,8 +171,9 @@ class PartThreads {
 
 Status work_in_parts(StoredOrder order, bool on_threads, const PartWork& work) {
   on_threads = on_threads && order.is_for_threads();
-  PartThreads threads(
-      work, on_threads ? std::clamp(std::thread::hardware_concurrency(), 1U, threads_max) : 0);
+  constexpr unsigned makers_max = PartWork::makers;
+  const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, makers_max);
+  PartMakers makers(work, on_threads ? cores - 1 : 0);
   const size_t ahead = on_threads ? PartWork::slots : 1;
   size_t given = 0;
   bool is_all = false;
@@ -176,10 +181,10 @@ Status work_in_parts(StoredOrder order, bool on_threads, const PartWork& work) {
     while (!is_all && given < taken + ahead) {
       std::vector<uint64_t> part = order.next_part();
       is_all = part.empty();
-      if (!is_all) threads.give(given++ % PartWork::slots, std::move(part));
+      if (!is_all) makers.give(given++ % PartWork::slots, std::move(part));
     }
     if (taken == given) return {};
-    TRY(threads.wait(taken % PartWork::slots));
+    TRY(makers.wait(taken % PartWork::slots));
     TRY(work.take(taken % PartWork::slots));
   }
 }

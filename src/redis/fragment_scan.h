@@ -50,13 +50,14 @@ class FragmentScan {
   uint64_t bytes_;
 };
 
-// What is made of each part, ahead by as many as there are slots, on other threads if they may; and
-// what takes that, in order, on this thread.
+// What is made of each part, ahead by as many as there are slots, on this thread and on others if
+// they may; and what takes that, in order, on this thread.
 struct PartWork {
-  using Slot = size_t;  // below slots; that of the part before is another one
-  static constexpr size_t slots = 4;
-  // The part stays until the slot was taken.
-  FunctionRef<Status(Slot slot, std::span<const uint64_t> part)> make;
+  using Slot = size_t;   // below slots; that of the part before is another one
+  using Maker = size_t;  // below makers; a thread that makes one part at a time
+  static constexpr size_t slots = 8;
+  static constexpr size_t makers = 4;
+  FunctionRef<Status(Maker maker, Slot slot, std::span<const uint64_t> part)> make;
   FunctionRef<Status(Slot slot)> take;
 };
 Status work_in_parts(StoredOrder order, bool on_threads, const PartWork& work);

@@ -350,6 +350,13 @@ void Keys::put_sub(const Key& key, ByteView sub, ByteView value, const Value& ol
   if (key.now_.type != RedisType::zset && !old.found()) note_count(key, sub, 1);
 }
 
+void Keys::put_new(const Key& key, WriteSet puts) {
+  if (!staged_ || puts.empty()) return;
+  const size_t bytes = puts.content_bytes();
+  view_.put_new(std::move(puts));
+  if (staging_ != nullptr) stage(key, bytes, static_cast<int64_t>(bytes));
+}
+
 void Keys::remove_sub(const Key& key, ByteView sub, const Value& old) {
   remove(key, sub_key(key, sub), old);
   key.has_others_ = false;

@@ -195,6 +195,8 @@ class Keys {
   Status get_subs(const Key& key, std::span<const ByteView> subs, std::span<Value> values);
   // `old` is what get_sub gave; absent if there can be none.
   void put_sub(const Key& key, ByteView sub, ByteView value, const Value& old);
+  // New ones of a bitmap, in order, with the keys that they are stored under.
+  void put_new(const Key& key, WriteSet puts);
   void remove_sub(const Key& key, ByteView sub, const Value& old);
   // In the order of subs, from `begin` to before `end` (empty: all), until the visitor stops.
   using SubVisitor = FunctionRef<Visit(ByteView sub, ByteView value)>;

@@ -36,7 +36,7 @@ constexpr size_t renewed_bytes_first = 64 * 1024;
 constexpr size_t renewed_bytes_last = 128;
 // One part; with the largest of values it is still one commit. What fits into a core's cache is
 // written fastest, but where servers share an engine each commit goes over the network.
-constexpr size_t staged_part_bytes = 1024 * 1024;
+constexpr size_t staged_part_bytes = 896 * 1024;
 constexpr size_t shared_part_bytes = 4 * 1024 * 1024;
 // When the collector may take what was staged, and how long a transaction may take at most: clocks
 // of two machines differ by less than what is in between.

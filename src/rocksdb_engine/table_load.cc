@@ -19,7 +19,7 @@
 namespace trellis {
 namespace {
 
-constexpr size_t waiting_max = 3;  // beside the one that is being written
+constexpr size_t waiting_max = 6;  // beside the one that is being written
 constexpr uint64_t first_table_bytes = 8 * 1024 * 1024;
 constexpr uint64_t table_bytes_max = 64 * 1024 * 1024;
 constexpr uint64_t tables_bytes_min = 8 * 1024 * 1024;  // less goes through the log

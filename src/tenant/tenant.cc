@@ -62,6 +62,12 @@ void CountedView::put(ByteView key, ByteView value, const Value& old) {
   view_.put(key, value);
 }
 
+void CountedView::put_new(WriteSet puts) {
+  wrote_ = true;
+  difference_.bytes += static_cast<int64_t>(puts.content_bytes());
+  view_.put_all(std::move(puts));
+}
+
 void CountedView::put_note(ByteView key, ByteView value, const Value& old) {
   put_note_ = true;
   note_bytes_ +=

@@ -89,6 +89,8 @@ class CountedView {
   void begins(ByteView collection) { view_.begins(collection); }
   void once_committed(std::function<void()> function) { view_.once_committed(std::move(function)); }
   void put(ByteView key, ByteView value, const Value& old);
+  // New entries, with keys in ascending order.
+  void put_new(WriteSet puts);
   // What is written down so that much more can go. It counts as a note does, and is not held up by
   // the quota of bytes if nothing else is added.
   void put_note(ByteView key, ByteView value, const Value& old);
