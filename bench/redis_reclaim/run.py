@@ -24,6 +24,7 @@ RECLAIM_S = 60
 LATENCY_RATIO = 2
 LIFE_S = 5  # until the safe point is behind what was deleted
 STEP = 500
+CALM_WINDOWS = 12  # single ones scatter by half
 
 
 def member(i):
@@ -117,7 +118,7 @@ def main():
                   f"{(loaded - before) / MIB:,.0f} MiB, loaded in {time.monotonic() - began:.0f} s",
                   flush=True)
             calm = Neighbours(server, options.requests)
-            for _ in range(3):
+            for _ in range(CALM_WINDOWS):
                 calm.window()
             shaken = Neighbours(server, options.requests)
             stopped = threading.Event()

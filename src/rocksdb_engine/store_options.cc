@@ -1,18 +1,17 @@
 #include "rocksdb_engine/store_options.h"
 
 #include <rocksdb/filter_policy.h>
-#include <rocksdb/listener.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_buffer_manager.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <thread>
-#include <utility>
 
 #include "rocksdb_engine/collection_prefix.h"
 #include "rocksdb_engine/fragment_blocks.h"
 #include "rocksdb_engine/merge_operators.h"
+#include "rocksdb_engine/polite_compactions.h"
 #include "rocksdb_engine/rocksdb_log.h"
 
 namespace trellis {
@@ -34,20 +33,6 @@ int open_files_max() {
   if (limit.rlim_cur >= 65536) return -1;
   return static_cast<int>(std::max<rlim_t>(limit.rlim_cur / 2, 64));
 }
-
-// Nobody waits for a compaction, unless it falls so far behind that writes are slowed down: where
-// cores are short it gets about a tenth of one. (RocksDB's own setting leaves it next to nothing,
-// also while it holds what others need.)
-class PoliteCompactions final : public rocksdb::EventListener {
- public:
-  void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
-    thread_local bool is_polite = false;
-    if (std::exchange(is_polite, true)) return;
-    constexpr int niceness = 10;
-    // Of this thread, on Linux. One that has less already keeps it.
-    if (::getpriority(PRIO_PROCESS, 0) < niceness) ::setpriority(PRIO_PROCESS, 0, niceness);
-  }
-};
 
 rocksdb::ColumnFamilyOptions family_options(const std::shared_ptr<rocksdb::Cache>& cache,
                                             size_t write_buffer_bytes, size_t page_bytes) {
@@ -117,7 +102,7 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
   store.main.disable_auto_compactions = store.blocks.disable_auto_compactions = !options.compacts;
 
   store.db.env = &env;
-  store.db.listeners.push_back(std::make_shared<PoliteCompactions>());
+  store.db.listeners.push_back(make_polite_compactions());
   store.db.allow_concurrent_memtable_write = false;  // tree_memtable.h
   store.db.flush_verify_memtable_count = false;      // the same
   store.db.create_if_missing = true;  // data_directory has made sure that nothing can be lost

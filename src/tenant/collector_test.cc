@@ -19,6 +19,7 @@ class KeyRemover final : public GarbageOwner {
  public:
   Result<size_t> collect(Tenant& tenant, std::span<const Garbage> notes) override {
     const std::lock_guard lock(mutex_);
+    if (on_collect_) on_collect_();
     spans_.push_back(notes.size());
     for (const Garbage& note : notes)
       if (note.target == broken_) return Error{Code::corrupt, "a value without sense"};
@@ -38,8 +39,11 @@ class KeyRemover final : public GarbageOwner {
     for (const Garbage& note : notes) collected_.insert(note.target);
     return notes.size();
   }
+  bool is_at_once(const Garbage&) const override { return is_at_once_; }
   std::mutex mutex_;
   std::set<Bytes> collected_;
+  bool is_at_once_ = false;
+  std::function<void()> on_collect_;
   std::vector<size_t> spans_;    // how many came together
   std::optional<Bytes> broken_;  // this target cannot be collected
 };
@@ -568,6 +572,37 @@ TEST_P(CollectorTest, CollectsNothingBeforeItIsDue) {
 }
 
 // --- pace ---
+
+TEST_P(CollectorTest, ASliceEndsInTime) {
+  for (const auto when : {CountedView::When::behind_safe_point, CountedView::When::at_once}) {
+    owner_.is_at_once_ = when == CountedView::When::at_once;
+    owner_.collected_.clear();
+    owner_.on_collect_ = [&] { clock_.advance_ms(15); };
+    restart({}, {.span_notes = 1, .slice_us_max = 20'000});
+    ASSERT_OK(collector_->set_pace({.paused = {}, .bytes_per_s = {}, .threads = 1}, root));
+    const auto tenant = keyspaces_->tenant(make(owner_.is_at_once_ ? "b" : "a").value().id).value();
+    const uint64_t due_ms = clock_.unix_ms();
+    for (int i = 0; i < 7; i++) {
+      const Bytes target = std::to_string(i);
+      ASSERT_OK(put(*tenant, writer, target, "v"));
+      ASSERT_OK(tenant->write(writer, Model::raw, Scope::in(tenant->id()), [&](CountedView& view) {
+        view.leave_garbage(due_ms, target, 100, when);
+        return Status();
+      }));
+    }
+    clock_.advance_ms(200'000);
+    for (const size_t collected : {2, 4, 6, 7}) {
+      EXPECT_EQ(collector_->step().value_or(std::nullopt), 0u);
+      EXPECT_EQ(owner_.collected_.size(), collected);
+      // Who waits for what is over waits for less.
+      if (collected == 2) EXPECT_EQ(collector_->rest_us(), owner_.is_at_once_ ? 30'000u : 120'000u);
+    }
+    collect();
+    EXPECT_EQ(due_entries(), 0u);
+    EXPECT_EQ(recount(memory_, tenant->id()).value(),
+              stored_figures(memory_, tenant->id()).value());
+  }
+}
 
 class PaceTest : public CollectorTest {
  protected:
