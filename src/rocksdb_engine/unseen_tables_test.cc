@@ -50,6 +50,20 @@ class UnseenTables : public testing::Test {
   void put_all(Random& random) {
     for (uint64_t i = 0; i < keys; i++) put(i, random.bytes(value_bytes));
   }
+  void step(Random& random, uint64_t at, uint64_t end) {
+    switch (random.below(6)) {
+      case 0:
+      case 1: return remove_range(at, end);
+      case 2:
+        for (uint64_t i = at; i < end; i++) remove(i);
+        return;
+      case 3: return random.one_in(3) ? flush() : void();
+      case 4: return random.one_in(8) ? compact() : void();
+      default:
+        for (uint64_t i = at; i < end; i++) put(i, random.bytes(value_bytes));
+    }
+  }
+  void flush() { ASSERT_TRUE(db_->Flush({}).ok()); }
   void compact() {
     rocksdb::CompactRangeOptions options;
     options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
@@ -135,21 +149,7 @@ TEST_F(UnseenTables, NothingThatIsSeenGoes) {
     for (uint64_t steps = 1 + random.below(40); steps > 0; steps--) {
       const uint64_t at = random.below(keys);
       const uint64_t end = std::min(keys, at + 1 + random.below(random.one_in(4) ? keys : 50));
-      switch (random.below(6)) {
-        case 0:
-        case 1: remove_range(at, end); break;
-        case 2:
-          for (uint64_t i = at; i < end; i++) remove(i);
-          break;
-        case 3:
-          if (random.one_in(3)) EXPECT_TRUE(db_->Flush({}).ok());
-          break;
-        case 4:
-          if (random.one_in(8)) compact();
-          break;
-        default:
-          for (uint64_t i = at; i < end; i++) put(i, random.bytes(value_bytes));
-      }
+      step(random, at, end);
     }
     const uint64_t begin = random.below(keys);
     const auto names = unseen(begin, begin + random.below(keys));

@@ -578,7 +578,7 @@ TEST_P(CollectorTest, ASliceEndsInTime) {
     owner_.is_at_once_ = when == CountedView::When::at_once;
     owner_.collected_.clear();
     owner_.on_collect_ = [&] { clock_.advance_ms(15); };
-    restart({}, {.span_notes = 1, .slice_us_max = 20'000});
+    restart({}, {.slice_us_max = 20'000, .span_notes = 1});
     ASSERT_OK(collector_->set_pace({.paused = {}, .bytes_per_s = {}, .threads = 1}, root));
     const auto tenant = keyspaces_->tenant(make(owner_.is_at_once_ ? "b" : "a").value().id).value();
     const uint64_t due_ms = clock_.unix_ms();
@@ -594,8 +594,9 @@ TEST_P(CollectorTest, ASliceEndsInTime) {
     for (const size_t collected : {2, 4, 6, 7}) {
       EXPECT_EQ(collector_->step().value_or(std::nullopt), 0u);
       EXPECT_EQ(owner_.collected_.size(), collected);
+      if (collected > 2) continue;
       // Who waits for what is over waits for less.
-      if (collected == 2) EXPECT_EQ(collector_->rest_us(), owner_.is_at_once_ ? 30'000u : 120'000u);
+      EXPECT_EQ(collector_->rest_us(), owner_.is_at_once_ ? 30'000u : 120'000u);
     }
     collect();
     EXPECT_EQ(due_entries(), 0u);
