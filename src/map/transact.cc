@@ -375,6 +375,7 @@ void View::put_all(WriteSet puts) {
     for (const WriteSet::Write& one : puts) put(one.key, one.value);
     return;
   }
+  ASSERT(puts.back().key.starts_with(loading_->prefix));
   if (check_scope_ || !adds_.empty())  // else there is no need to look at each
     for (const WriteSet::Write& one : puts) begin_write("put", one.key);
   put_next(std::move(puts));

@@ -59,7 +59,8 @@ class View {
   Result<Engine*> stored(ByteView begin, ByteView end);
 
   void put(ByteView key, ByteView value);
-  // Each of them. REQUIRES: nothing but puts, in ascending order.
+  // Each of them. REQUIRES: nothing but puts, in ascending order, of keys with one of the prefixes
+  // that are committed ahead or none.
   void put_all(WriteSet puts);
   void remove(ByteView key);
   void remove_range(ByteView begin, ByteView end);

@@ -28,7 +28,6 @@
 #include "rocksdb_engine/store_file_system.h"
 #include "rocksdb_engine/store_options.h"
 #include "rocksdb_engine/table_load.h"
-#include "rocksdb_engine/unseen_tables.h"
 #include "rocksdb_engine/wal_check.h"
 #include "rocksdb_engine/wal_sync.h"
 #include "rocksdb_engine/write_unsynced.h"
@@ -338,18 +337,16 @@ Status Store::compact() {
   return {};
 }
 
-// Tables that have nothing else go unread. What lies beside others is rewritten, beside other work:
-// it would otherwise wait until enough is written around it.
+// Only what lies in the interval is rewritten, beside other work: what range deletes cover there
+// goes from the disk, which otherwise waits until enough is written around it.
 Status Store::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
   const rocksdb::Slice first = to_slice(begin);
   const rocksdb::Slice last = to_slice(end);
   rocksdb::CompactRangeOptions options;
   options.exclusive_manual_compaction = false;
+  options.max_subcompactions = 2;  // most of what they do is to read what goes
   options.canceled = canceled;
   for (rocksdb::ColumnFamilyHandle* family : {&main_, &blocks_family_}) {
-    TRY_ASSIGN(const auto unseen, unseen_tables(db_, *family, epochs_, begin, end, canceled));
-    if (!unseen.empty()) TRY(wal_.wait_durable(wal_.last_ticket()));
-    TRY(drop_tables(db_, unseen));
     const rocksdb::Status status =
         db_.CompactRange(options, family, &first, end.empty() ? nullptr : &last);
     if (status.IsManualCompactionPaused()) return {};  // canceled

@@ -20,8 +20,8 @@ constexpr uint64_t error_retry_ms = 1'000;
 constexpr uint64_t look_again_ms = 250;
 // Of the time that a slice takes.
 constexpr uint64_t rest_percent_min = 25;
-constexpr uint64_t rest_percent_of_large = 200;  // behind one that saw no end of some target
-constexpr size_t passed_over_max = 1'000;        // are told apart
+constexpr uint64_t rest_percent_of_large = 200;  // of which there is much in few notes
+constexpr size_t passed_over_max = 1'000;  // are told apart
 constexpr size_t logged_key_bytes_max = 64;
 constexpr size_t few_entries = 4;  // where the first one that makes sense is looked for
 
@@ -327,17 +327,9 @@ Status Collector::collect_garbage(const Entry& entry) {
   if (!oldest_due_ms) return finish_garbage(entry);
   TRY_ASSIGN(const uint64_t before_ms, collectable_before_ms(entry.keyspace, *oldest_due_ms));
   const Bytes end = encode(GarbageKey{entry.keyspace, before_ms, Model::catalog, {}});
-  TRY_ASSIGN(Slice slice, read_slice(begin, end));
-  TRY_ASSIGN(const Collected done, collect_slice(*tenant, slice.notes));
-  if (!done.all_gone) {
-    rest_percent_ = std::min(rest_percent_, rest_percent_of_large);
-    return {};
-  }
-  if (done.notes < slice.notes.size()) {
-    const Garbage& next = slice.notes[done.notes];
-    slice.resume = encode(GarbageKey{entry.keyspace, next.due_ms, next.model, next.target});
-    slice.notes.resize(done.notes);
-  }
+  TRY_ASSIGN(const Slice slice, read_slice(begin, end));
+  TRY_ASSIGN(const bool all_gone, collect_slice(*tenant, slice.notes));
+  if (!all_gone) return {};
   if (slice.notes.empty() && !slice.resume) return finish_garbage(entry);
   // Something went, so that there may be more by now. To finish holds the keyspace, and steps over
   // all that went: once for each entry is enough.
@@ -431,12 +423,11 @@ Status Collector::expire(const Entry& entry) {
   TRY(read_at_once(map_.engine, entry, std::max(begin, from), until_ms, options_.slice_notes,
                    notes));
   if (!notes.empty()) {
-    TRY_ASSIGN(const Collected done, collect_slice(*tenant, notes));
-    if (!done.all_gone || done.notes < notes.size() || notes.size() == options_.slice_notes)
+    TRY_ASSIGN(const bool all_gone, collect_slice(*tenant, notes));
+    if (!all_gone || notes.size() == options_.slice_notes)
       rest_percent_ = std::min<uint64_t>(rest_percent_, 100);
-    const Garbage& last = notes[done.notes - 1];
-    if (done.all_gone)
-      from = encode(GarbageKey{entry.keyspace, last.due_ms, last.model, last.target});
+    const Garbage& last = notes.back();
+    if (all_gone) from = encode(GarbageKey{entry.keyspace, last.due_ms, last.model, last.target});
     return {};
   }
   const Bytes seen_to = std::max(begin, from);
@@ -498,8 +489,7 @@ Result<Collector::Slice> Collector::read_slice(ByteView begin, ByteView end) {
   return slice;
 }
 
-// Those that one transaction is to collect together. One of which each thread can collect a part
-// is there for each of them.
+// What one transaction each is to collect; what several threads may share is there for each.
 std::vector<std::span<const Garbage>> Collector::spans_of(std::span<const Garbage> notes,
                                                           size_t threads) const {
   std::vector<std::span<const Garbage>> spans;
@@ -518,30 +508,32 @@ std::vector<std::span<const Garbage>> Collector::spans_of(std::span<const Garbag
   return spans;
 }
 
-// What is below the safe point stays collectable, whatever happens in between: the point never goes
-// back, and no barrier is set below it.
-Result<Collector::Collected> Collector::collect_slice(Tenant& tenant,
-                                                      std::span<const Garbage> notes) {
+// False if some must be looked at again. What is below the safe point stays collectable, whatever
+// happens in between: the point never goes back, and no barrier is set below it.
+Result<bool> Collector::collect_slice(Tenant& tenant, std::span<const Garbage> notes) {
   const size_t threads = pace().threads;
   const auto spans = spans_of(notes, threads);
-  const uint64_t end_us = map_.clock.monotonic_us() + options_.slice_us_max;
+  const uint64_t large_end_us = map_.clock.monotonic_us() + options_.large_us_max;
+  std::atomic<bool> has_large = false;  // one begins in any case
   const uint64_t notes_before = notes_;
   const uint64_t bytes_before = tenant.collected_bytes();
-  std::vector<std::optional<Result<bool>>> gone(spans.size());
+  std::vector<Result<bool>> gone(spans.size(), false);
   run_all(threads, spans.size(), [&](size_t i) {
-    if (i == 0 || map_.clock.monotonic_us() < end_us) gone[i] = collect_span(tenant, spans[i]);
+    const bool is_large = spans[i][0].bytes > options_.span_bytes;
+    if (is_large && has_large.exchange(true) && map_.clock.monotonic_us() >= large_end_us) return;
+    gone[i] = collect_span(tenant, spans[i]);
   });
+  if (has_large) rest_percent_ = std::min(rest_percent_, rest_percent_of_large);
   const uint64_t bytes = tenant.collected_bytes() - bytes_before;
   step_bytes_ += bytes;
   note_progress(tenant.id(), notes_ - notes_before, bytes);
-  Collected done{.notes = notes.size(), .all_gone = true};
-  for (size_t i = spans.size(); i-- > 0;) {
-    if (gone[i]) TRY(*gone[i]);
-    if (gone[i]) done.all_gone = done.all_gone && **gone[i];
-    if (!gone[i]) done.notes = static_cast<size_t>(spans[i].data() - notes.data());
+  bool all_gone = true;
+  for (const Result<bool>& of_span : gone) {
+    TRY(of_span);
+    all_gone = all_gone && *of_span;
   }
   TRY(reclaim_removed());
-  return done;
+  return all_gone;
 }
 
 Status Collector::reclaim_removed() {

@@ -1,8 +1,7 @@
 // The collector: does what the due index says, a little at a time.
 //
 // The due index (04 '/keyspaces/due/') names every keyspace with work to do, and when; one that is
-// not in it costs nothing. A step looks at the first entry that is due and does one slice, which is
-// bounded, in time too:
+// not in it costs nothing. A step looks at the first entry that is due and does one bounded slice:
 //
 //   garbage  moves the safe points as far as barriers and gc_life_time_ms let them, then hands the
 //            notes ('g') below them to the models that left them
@@ -24,8 +23,8 @@
 //
 // Pace: after each slice the thread rests for rest_factor times as long as the slice took, up to
 // rest_ms_max. It rests less after slices of a keyspace whose garbage comes faster than it goes, or
-// of what takes many slices, and longer where a limit of bytes per second says so. Paused it does
-// nothing at all.
+// with large notes, and longer where a limit of bytes per second says so. Paused it does nothing at
+// all.
 #pragma once
 
 #include <array>
@@ -115,12 +114,12 @@ struct CollectorOptions {
   unsigned rest_factor = 4;
   uint64_t rest_ms_max = 250;
   size_t slice_notes = 256;
-  // No more notes are begun after it: longer ones would let the neighbours wait, and rest_ms_max be
-  // a short rest.
-  uint64_t slice_us_max = 20'000;
   // In one transaction, of which one alone costs as much as many notes do.
   size_t span_notes = 32;
   size_t span_bytes = 1024 * 1024;  // of what they name; more if it is one note's
+  // Behind it no more of those begin that are larger than a span: several would make a slice so
+  // long that its neighbours notice, and rest_ms_max is no rest.
+  uint64_t large_us_max = 20'000;
   // Of a burial. Large, because each slice leaves a range delete, and the first read after one
   // sorts all that are in RocksDB's memtable: many small ones cost the neighbours more (bench
   // keyspaces).
@@ -215,13 +214,9 @@ class Collector {
   bool expires() const;
   uint64_t life_time_ago_ms() const;
   Result<Slice> read_slice(ByteView begin, ByteView end);
-  struct Collected {
-    size_t notes;   // from the first on, that were begun
-    bool all_gone;  // of those
-  };
-  Result<Collected> collect_slice(Tenant& tenant, std::span<const Garbage> notes);
   std::vector<std::span<const Garbage>> spans_of(std::span<const Garbage> notes,
                                                  size_t threads) const;
+  Result<bool> collect_slice(Tenant& tenant, std::span<const Garbage> notes);
   Status reclaim_removed();
   Result<bool> collect_span(Tenant& tenant, std::span<const Garbage> notes);
   template <class Map>

@@ -82,41 +82,6 @@ TEST(LoadCut, AllOrNothingAtAnyWrite) {
   EXPECT_TRUE(test_scale() == "quick" || (lost > 0 && whole > 0));
 }
 
-// Its tables go unread, at once: the commit that removed them must not come later.
-TEST(LoadCut, WhatIsReclaimedStaysRemoved) {
-  setup_log(LogLevel::error, LogFormat::text);
-  PowerCutter cutter(test_seed(20261119));
-  SystemClock clock;
-  constexpr size_t entries = 9'000;  // two tables
-  for (uint64_t round = 0; round < test_rounds(12) && !testing::Test::HasFailure(); round++) {
-    SCOPED_TRACE(round);
-    const auto reopen = [&] {
-      return cutter.reopen({.path = "/store", .clock = clock, .cache_bytes = 8 << 20});
-    };
-    std::unique_ptr<RocksdbEngine> engine = reopen();
-    ASSERT_NE(engine, nullptr);
-    const size_t begin = round * entries;
-    const size_t end = begin + entries;
-    ASSERT_TRUE(load(*engine, begin, end, {}).has_value());
-    ASSERT_TRUE(engine->wait_durable(engine->last_ticket()).has_value());
-    Commit removal;
-    removal.writes.remove_range(entry(begin), entry(end));
-    removal.writes.put(encode(RawKey{ks, "gone"}), std::to_string(round));
-    removal.durability = Durability::off;
-    ASSERT_TRUE(commit(*engine, removal).has_value());
-    cutter.arm(6);
-    discard(engine->reclaim(entry(begin), entry(end), nullptr));
-    engine.reset();
-    engine = reopen();
-    ASSERT_NE(engine, nullptr);
-    Value stored;
-    ASSERT_TRUE(engine->get(encode(RawKey{ks, "gone"}), stored).has_value());
-    const bool is_gone = stored.found() && stored.bytes() == std::to_string(round);
-    stored = Value();
-    EXPECT_EQ(entries_from(*engine, begin), is_gone ? 0 : entries);
-  }
-}
-
 class LoadFiles : public StoreFixture {
  protected:
   size_t load_files() const {
