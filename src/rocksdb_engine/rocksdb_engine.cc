@@ -344,7 +344,8 @@ Status Store::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled)
   const rocksdb::Slice last = to_slice(end);
   rocksdb::CompactRangeOptions options;
   options.exclusive_manual_compaction = false;
-  options.max_subcompactions = 2;  // most of what they do is to read what goes
+  // Most of what they do is to read what goes; but not on every core that there is.
+  options.max_subcompactions = db_.GetDBOptions().max_background_jobs > 1 ? 2 : 1;
   options.canceled = canceled;
   for (rocksdb::ColumnFamilyHandle* family : {&main_, &blocks_family_}) {
     const rocksdb::Status status =
