@@ -21,7 +21,7 @@ constexpr uint64_t look_again_ms = 250;
 // Of the time that a slice takes.
 constexpr uint64_t rest_percent_min = 25;
 constexpr uint64_t rest_percent_of_large = 200;  // of which there is much in few notes
-constexpr size_t passed_over_max = 1'000;  // are told apart
+constexpr size_t passed_over_max = 1'000;        // are told apart
 constexpr size_t logged_key_bytes_max = 64;
 constexpr size_t few_entries = 4;  // where the first one that makes sense is looked for
 
