@@ -20,7 +20,7 @@ constexpr uint64_t error_retry_ms = 1'000;
 constexpr uint64_t look_again_ms = 250;
 // Of the time that a slice takes.
 constexpr uint64_t rest_percent_min = 25;
-constexpr uint64_t rest_percent_of_large = 200;  // of which there is much in few notes
+constexpr uint64_t rest_percent_of_large = 200;  // where one takes many slices
 constexpr size_t passed_over_max = 1'000;        // are told apart
 constexpr size_t logged_key_bytes_max = 64;
 constexpr size_t few_entries = 4;  // where the first one that makes sense is looked for
@@ -514,16 +514,17 @@ Result<bool> Collector::collect_slice(Tenant& tenant, std::span<const Garbage> n
   const size_t threads = pace().threads;
   const auto spans = spans_of(notes, threads);
   const uint64_t large_end_us = map_.clock.monotonic_us() + options_.large_us_max;
-  std::atomic<bool> has_large = false;  // one begins in any case
+  std::atomic<bool> left_large = false;  // then this slice ends no heap of notes anyway
   const uint64_t notes_before = notes_;
   const uint64_t bytes_before = tenant.collected_bytes();
   std::vector<Result<bool>> gone(spans.size(), false);
   run_all(threads, spans.size(), [&](size_t i) {
     const bool is_large = spans[i][0].bytes > options_.span_bytes;
-    if (is_large && has_large.exchange(true) && map_.clock.monotonic_us() >= large_end_us) return;
+    if (is_large && left_large && map_.clock.monotonic_us() >= large_end_us) return;
     gone[i] = collect_span(tenant, spans[i]);
+    if (is_large && gone[i] && !*gone[i]) left_large = true;
   });
-  if (has_large) rest_percent_ = std::min(rest_percent_, rest_percent_of_large);
+  if (left_large) rest_percent_ = std::min(rest_percent_, rest_percent_of_large);
   const uint64_t bytes = tenant.collected_bytes() - bytes_before;
   step_bytes_ += bytes;
   note_progress(tenant.id(), notes_ - notes_before, bytes);

@@ -23,8 +23,8 @@
 //
 // Pace: after each slice the thread rests for rest_factor times as long as the slice took, up to
 // rest_ms_max. It rests less after slices of a keyspace whose garbage comes faster than it goes, or
-// with large notes, and longer where a limit of bytes per second says so. Paused it does nothing at
-// all.
+// with large notes that take several, and longer where a limit of bytes per second says so. Paused
+// it does nothing at all.
 #pragma once
 
 #include <array>
@@ -117,8 +117,8 @@ struct CollectorOptions {
   // In one transaction, of which one alone costs as much as many notes do.
   size_t span_notes = 32;
   size_t span_bytes = 1024 * 1024;  // of what they name; more if it is one note's
-  // Behind it no more of those begin that are larger than a span: several would make a slice so
-  // long that its neighbours notice, and rest_ms_max is no rest.
+  // Behind it, if a note larger than a span takes more than this slice, no other such note begins:
+  // several would make a slice so long that its neighbours notice, and rest_ms_max is no rest.
   uint64_t large_us_max = 20'000;
   // Of a burial. Large, because each slice leaves a range delete, and the first read after one
   // sorts all that are in RocksDB's memtable: many small ones cost the neighbours more (bench
