@@ -14,10 +14,12 @@
 #include "base/shared_mutex.h"
 #include "codec/counter_value.h"
 #include "codec/local_keys.h"
+#include "engine/page_evidence.h"
 #include "rocksdb_engine/batch_bytes.h"
 #include "rocksdb_engine/block_store.h"
 #include "rocksdb_engine/checkpoint.h"
 #include "rocksdb_engine/data_directory.h"
+#include "rocksdb_engine/dead_intervals.h"
 #include "rocksdb_engine/parallel_reads.h"
 #include "rocksdb_engine/read_sampler.h"
 #include "rocksdb_engine/rocksdb_crc32c.h"
@@ -37,6 +39,7 @@ namespace trellis {
 namespace {
 
 constexpr size_t prefetched_writes_max = 512;  // what they read fits into the nearer caches
+constexpr size_t reclaimed_around_max = 32;    // entries that are seen in what was emptied
 
 // DeleteRange has no "to the end": this is greater than every key. It is long, but deleting to the
 // end of the map is rare: every area of the map has an area behind it.
@@ -65,6 +68,7 @@ struct Database {
   std::shared_ptr<rocksdb::Cache> cache;
   std::shared_ptr<ReadEpochs> main_epochs;
   std::shared_ptr<const TreeMemTableFactory> main_memtables;
+  std::shared_ptr<DeadIntervals> main_dead;
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> families;
 };
@@ -77,6 +81,7 @@ class Store final : public RocksdbEngine {
         main_(*database_->families[0]),
         blocks_family_(*database_->families[1]),
         epochs_(*database_->main_epochs),
+        dead_(*database_->main_dead),
         identity_(identity),
         wal_(db_, database_->logs, options.everysec_period),
         room_(*database_->env, store_path(options.path), options.disk_reserve_bytes,
@@ -113,17 +118,21 @@ class Store final : public RocksdbEngine {
   void append(BatchBytes& batch, const WriteSet& writes);
   void write(BatchBytes& bytes, Commits commits, Outcomes outcomes);
   void commit_in_order(Commits commits, Outcomes outcomes);
+  Status bury_unseen(ByteView begin, ByteView end);
+  Status compact_interval(ByteView begin, ByteView end, std::atomic<bool>* canceled);
 
   const std::unique_ptr<Database> database_;
   rocksdb::DB& db_;
   rocksdb::ColumnFamilyHandle& main_;
   rocksdb::ColumnFamilyHandle& blocks_family_;
   ReadEpochs& epochs_;  // of all who read or write the main family: tree_memtable.h
+  DeadIntervals& dead_;  // of the main family
   const StoreIdentity identity_;
   // Held shared by commits that expect nothing, and alone from checking an expectation to the write
   // that relies on it.
   SharedMutex commit_mutex_;
   std::mutex checkpoint_mutex_;     // one at a time: two could be of one name
+  std::mutex dead_mutex_;           // of whoever watches dead_
   std::atomic<uint64_t> noted_{0};  // the highest sync note in the log
   std::atomic<uint64_t> loads_{0};  // how many were begun
   SharedMutex taking_over_;         // LoadPlace
@@ -211,6 +220,7 @@ void Store::prefetch(const WriteSet& writes) const {
 
 void Store::append(BatchBytes& batch, const WriteSet& writes) {
   prefetch(writes);
+  dead_.revive(writes);
   batch.reserve(writes.bytes());
   for (const WriteSet::Write& write : writes) {
     switch (write.op) {
@@ -291,7 +301,7 @@ CommitTicket Store::commit_many(Commits commits, Outcomes outcomes) {
 
 std::unique_ptr<Load> Store::begin_load() {
   try {
-    return std::make_unique<TableLoad>(LoadPlace{*this, db_, main_, epochs_, taking_over_},
+    return std::make_unique<TableLoad>(LoadPlace{*this, db_, main_, epochs_, dead_, taking_over_},
                                        loads_++);
   } catch (const std::system_error&) {
     return nullptr;  // no thread is to be had
@@ -337,14 +347,52 @@ Status Store::compact() {
   return {};
 }
 
+// Finds out where in the interval nothing is seen (dead_intervals.h). Whatever hides it there, a
+// range delete of ours hides it too, so that nothing depends on what is passed over.
+Status Store::bury_unseen(ByteView begin, ByteView end) {
+  const rocksdb::Range all(to_slice(begin), to_slice(end));
+  uint64_t table_bytes = 0;
+  const rocksdb::Status sized =
+      db_.GetApproximateSizes({.include_memtables = false}, &main_, &all, 1, &table_bytes);
+  if (!sized.ok()) return read_error(sized);
+  if (table_bytes == 0) return {};
+  {
+    // Who is writing is done with it or will tell. For a moment: they wait.
+    const std::unique_lock no_load(taking_over_);
+    const std::unique_lock no_commit(commit_mutex_);
+    dead_.watch(begin, end);
+  }
+  TRY_ASSIGN(const ScanPage page, scan({.begin = begin,
+                                        .end = end,
+                                        .entries_max = reclaimed_around_max,
+                                        .reading = ScanRequest::Reading::once},
+                                       [&](ByteView key, ByteView) {
+                                         dead_.revive(key, successor(key));
+                                         return Visit::go_on;
+                                       }));
+  if (page.resume) dead_.revive(*page.resume, end);
+  {
+    const std::unique_lock no_commit(commit_mutex_);
+    rocksdb::WriteBatch batch;
+    for (const auto& [first, last] : dead_.watched()) batch.DeleteRange(&main_, first, last);
+    if (const rocksdb::Status status = write_unsynced(db_, batch); !status.ok())
+      return write_error(status);
+  }
+  TRY(wait_durable(last_ticket()));
+  dead_.bury();
+  return {};
+}
+
 // Only what lies in the interval is rewritten, beside other work: what range deletes cover there
 // goes from the disk, which otherwise waits until enough is written around it.
-Status Store::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
+Status Store::compact_interval(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
   const rocksdb::Slice first = to_slice(begin);
   const rocksdb::Slice last = to_slice(end);
   rocksdb::CompactRangeOptions options;
   options.exclusive_manual_compaction = false;
-  // Most of what they do is to read what goes; but not on every core that there is.
+  // What goes is above the last level, or in it below the range delete that comes down.
+  options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kSkip;
+  // Much of what they do may be to read what goes; but not on every core that there is.
   options.max_subcompactions = db_.GetDBOptions().max_background_jobs > 1 ? 2 : 1;
   options.canceled = canceled;
   for (rocksdb::ColumnFamilyHandle* family : {&main_, &blocks_family_}) {
@@ -354,6 +402,18 @@ Status Store::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled)
     if (!status.ok()) return read_error(status);
   }
   return {};
+}
+
+Status Store::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
+  if (empty_interval(begin, end) || (canceled != nullptr && *canceled)) return {};
+  // One at a time: what comes meanwhile goes by reading it. So it does on a full disk.
+  const std::unique_lock alone(dead_mutex_, std::try_to_lock);
+  std::optional<DeadIntervals::Watch> watch;
+  if (alone.owns_lock() && room_.check_floor().has_value()) {
+    watch.emplace(dead_);
+    TRY(bury_unseen(begin, end.empty() ? ByteView(beyond_all_keys()) : end));
+  }
+  return compact_interval(begin, end, canceled);
 }
 
 Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, rocksdb::Env& env) {
@@ -367,6 +427,7 @@ Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, r
   database->cache = store.cache;
   database->main_epochs = store.main_epochs;
   database->main_memtables = store.main_memtables;
+  database->main_dead = store.main_dead;
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(
       store.db, path, {{main_family_name, store.main}, {blocks_family_name, store.blocks}},

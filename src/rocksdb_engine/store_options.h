@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "rocksdb_engine/dead_intervals.h"
 #include "rocksdb_engine/rocksdb_engine.h"
 #include "rocksdb_engine/tree_memtable.h"
 
@@ -21,6 +22,7 @@ struct StoreOptions {
   std::shared_ptr<rocksdb::Cache> cache;
   std::shared_ptr<ReadEpochs> main_epochs;
   std::shared_ptr<const TreeMemTableFactory> main_memtables;
+  std::shared_ptr<DeadIntervals> main_dead;
 };
 
 StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env);

@@ -184,6 +184,7 @@ rocksdb::Status TableLoad::ingest() {
   options.snapshot_consistency = false;  // no snapshot may look there
   options.allow_global_seqno = false;
   options.allow_blocking_flush = false;
+  place_.dead.revive(first_, successor(last_));
   const ReadEpochs::Reader reader(place_.epochs);  // RocksDB looks into the memtable
   const UncheckedCall unchecked;
   return place_.db.IngestExternalFile(&place_.family, paths_, options);

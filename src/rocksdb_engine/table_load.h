@@ -18,6 +18,7 @@
 
 #include "base/shared_mutex.h"
 #include "engine/engine.h"
+#include "rocksdb_engine/dead_intervals.h"
 #include "rocksdb_engine/read_epochs.h"
 
 namespace trellis {
@@ -28,6 +29,7 @@ struct LoadPlace {
   rocksdb::DB& db;
   rocksdb::ColumnFamilyHandle& family;
   ReadEpochs& epochs;
+  DeadIntervals& dead;
   // Held shared from taking over tables to the commit that makes them count. Who copies the store
   // holds it alone: the copy has both or neither.
   SharedMutex& taking_over;

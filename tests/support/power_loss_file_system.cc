@@ -74,6 +74,7 @@ class PowerLossRandomAccessFile final : public rocksdb::FSRandomAccessFile {
       : files_(files), node_(std::move(node)), generation_(generation) {}
   IOStatus Read(uint64_t offset, size_t size, const rocksdb::IOOptions&, rocksdb::Slice* result,
                 char* scratch, rocksdb::IODebugContext*) const override {
+    if (files_.read_hook_) files_.read_hook_();
     return files_.read(*node_, generation_, offset, size, result, scratch);
   }
 

@@ -46,6 +46,9 @@ class PowerLossFileSystem final : public rocksdb::FileSystem {
   using SyncHook = std::function<IOStatus(const std::string& path)>;
   void set_write_hook(WriteHook hook) { write_hook_ = std::move(hook); }
   void set_sync_hook(SyncHook hook) { sync_hook_ = std::move(hook); }
+  // The same before each read of a table.
+  using ReadHook = std::function<void()>;
+  void set_read_hook(ReadHook hook) { read_hook_ = std::move(hook); }
 
   // For tests that damage files; paths of files below a folder, sorted. Content is synced content.
   std::vector<std::string> files(const std::string& folder) const;
@@ -129,6 +132,7 @@ class PowerLossFileSystem final : public rocksdb::FileSystem {
 
   WriteHook write_hook_;
   SyncHook sync_hook_;
+  ReadHook read_hook_;
 
   mutable std::mutex mutex_;
   bool powered_ = true;
