@@ -12,7 +12,7 @@ namespace {
 constexpr uint8_t wide_flag = 0x80;
 constexpr uint8_t fields_flag = 0x40;
 constexpr uint8_t fences_flag = 0x20;
-constexpr uint8_t unused_flags = 0x10;
+constexpr uint8_t bytes_flag = 0x10;
 
 uint64_t seconds_rounded(uint64_t ms) {
   if (ms == 0) return 0;
@@ -54,6 +54,10 @@ std::string_view to_string(RedisType type) {
   return index < std::size(names) ? names[index] : "unknown";
 }
 
+bool may_know_bytes(RedisType type) {
+  return type != RedisType::string && type != RedisType::stream;
+}
+
 bool may_have_fences(RedisType type) {
   return type == RedisType::hash || type == RedisType::set || type == RedisType::zset ||
          type == RedisType::sortedint;
@@ -64,7 +68,8 @@ void append_redis_metadata(Bytes& out, const RedisMetadata& metadata) {
   const bool wide = metadata.encoding == 1;
   out.push_back(static_cast<char>(
       (wide ? wide_flag : 0) | (metadata.next_field_ms != 0 ? fields_flag : 0) |
-      (metadata.has_fences ? fences_flag : 0) | static_cast<uint8_t>(metadata.type)));
+      (metadata.has_fences ? fences_flag : 0) | (metadata.record_bytes ? bytes_flag : 0) |
+      static_cast<uint8_t>(metadata.type)));
   if (wide) {
     append_be64(out, metadata.expire_ms);
   } else {
@@ -83,6 +88,7 @@ void append_redis_metadata(Bytes& out, const RedisMetadata& metadata) {
     ASSERT(metadata.size <= UINT32_MAX);
     append_be32(out, static_cast<uint32_t>(metadata.size));
   }
+  if (metadata.record_bytes) append_be64(out, *metadata.record_bytes);
   if (metadata.next_field_ms != 0) append_be64(out, metadata.next_field_ms);
   if (metadata.type == RedisType::list) {
     append_be64(out, metadata.head);
@@ -100,8 +106,6 @@ void append_redis_metadata(Bytes& out, const RedisMetadata& metadata) {
 Result<RedisMetadata> decode_redis_metadata(ByteView in) {
   if (in.empty()) return Error{Code::corrupt, "offset 0: flags: too short"};
   const auto flags = static_cast<uint8_t>(in[0]);
-  if ((flags & unused_flags) != 0)
-    return Error{Code::corrupt, fmt::format("offset 0: flags: unknown bits {:02x}", flags)};
   RedisMetadata metadata;
   metadata.type = static_cast<RedisType>(flags & 0x0f);
   metadata.encoding = (flags & wide_flag) != 0 ? 1 : 0;
@@ -118,6 +122,11 @@ Result<RedisMetadata> decode_redis_metadata(ByteView in) {
     return Error{Code::corrupt,
                  fmt::format("offset 0: flags: fields of a {}", to_string(metadata.type))};
 
+  const bool bytes_are_known = (flags & bytes_flag) != 0;
+  if (bytes_are_known && !may_know_bytes(metadata.type))
+    return Error{Code::corrupt,
+                 fmt::format("offset 0: flags: bytes of a {}", to_string(metadata.type))};
+
   const size_t width = metadata.encoding == 1 ? 8 : 4;
   Numbers numbers{.in = in, .offset = 1};
   metadata.expire_ms = numbers.take(width, "expire") * (width == 8 ? 1 : 1000);
@@ -127,6 +136,7 @@ Result<RedisMetadata> decode_redis_metadata(ByteView in) {
     metadata.version = numbers.take(8, "version");
     metadata.size = numbers.take(width, "size");
   }
+  if (bytes_are_known) metadata.record_bytes = numbers.take(8, "record bytes");
   if (fields_expire) {
     metadata.next_field_ms = numbers.take(8, "next expiry");
     if (numbers.ok && metadata.next_field_ms == 0)

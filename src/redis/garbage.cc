@@ -1,6 +1,7 @@
 #include "redis/garbage.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "codec/address.h"
 #include "codec/redis_keys.h"
@@ -13,8 +14,9 @@ namespace {
 
 constexpr size_t flushed_entries_max = 1'000;  // in one transaction
 constexpr size_t flushed_bytes_max = 1024 * 1024;
-constexpr size_t few_records = 1'000;           // of a life
-constexpr size_t counted_entries_max = 65'536;  // in one transaction
+constexpr size_t few_records = 1'000;               // of a life
+constexpr uint64_t measured_bytes_min = 256 << 10;  // smaller ones may have few records
+constexpr size_t counted_entries_max = 65'536;      // in one transaction
 constexpr size_t counted_bytes_max = 8 * 1024 * 1024;
 constexpr uint64_t reclaimed_bytes_min = 16 << 20;
 constexpr size_t removed_max = 256;      // then the disk gets it back though more is to come
@@ -142,10 +144,13 @@ Result<bool> remove_some_flushed(Tenant& tenant, const Garbage& note, uint16_t s
 
 // With the key of a life and its note to itself: what `collect` answers, whether the note is gone.
 // Who was faster took it back.
-Result<bool> while_noted(Tenant& tenant, const Garbage& note, const RedisGarbage& life, Scope scope,
+Result<bool> while_noted(Tenant& tenant, const Garbage& note, const RedisGarbage& life,
                          FunctionRef<Result<bool>(CountedView&)> collect) {
   const Bytes note_key = encode(GarbageKey{tenant.id(), note.due_ms, Model::redis, note.target});
-  scope.exclusive(redis_metadata_key(tenant.id(), life.slot, life.name)).exclusive(note_key);
+  Scope scope = Scope::in(tenant.id());
+  scope.shared(encode(RedisDatabasesKey{tenant.id()}))
+      .exclusive(redis_metadata_key(tenant.id(), life.slot, life.name))
+      .exclusive(note_key);
   bool is_gone = false;
   TRY(tenant.collect(Model::redis, scope, [&](CountedView& view) -> Status {
     is_gone = true;
@@ -156,6 +161,15 @@ Result<bool> while_noted(Tenant& tenant, const Garbage& note, const RedisGarbage
     return {};
   }));
   return is_gone;
+}
+
+// All that is in a database that was flushed goes record by record, as its own note says: no count
+// of some of them holds.
+Result<bool> is_flushed(CountedView& view, KeyspaceId keyspace, uint16_t slot) {
+  Value stored_slots;
+  TRY(view.get(encode(RedisDatabasesKey{keyspace}), stored_slots));
+  TRY_ASSIGN(const DatabaseSlots slots, decode_slots(stored_slots));
+  return !slots.database_of(slot).has_value();
 }
 
 // The intervals of a life, or of what was trimmed off a stream, one of each table.
@@ -179,7 +193,8 @@ struct LifePage {
   size_t entries = 0;
 };
 
-Result<LifePage> count_page(CountedView& view, std::span<const KeyPart> parts, CountedLife& life) {
+Result<LifePage> count_page(CountedView& view, std::span<const KeyPart> parts, size_t entries_max,
+                            CountedLife& life) {
   LifePage page;
   life.bytes.resize(parts.size());
   for (size_t i = 0; i < parts.size(); i++) {
@@ -192,7 +207,7 @@ Result<LifePage> count_page(CountedView& view, std::span<const KeyPart> parts, C
     };
     TRY_ASSIGN(ScanPage scanned, view.scan({.begin = begin,
                                             .end = parts[i].end,
-                                            .entries_max = counted_entries_max,
+                                            .entries_max = entries_max,
                                             .bytes_max = counted_bytes_max,
                                             .reading = ScanRequest::Reading::much_once},
                                            count));
@@ -203,12 +218,57 @@ Result<LifePage> count_page(CountedView& view, std::span<const KeyPart> parts, C
   return page;
 }
 
+void remove_found(CountedView& view, const LifePage& page) {
+  for (const auto& [key, value_bytes] : page.few) view.remove_found(key, value_bytes);
+}
+
+// The first records of a life, of which others remove some, too; true if these are all.
+Result<bool> remove_few(CountedView& view, std::span<const KeyPart> parts) {
+  CountedLife life;
+  TRY_ASSIGN(const LifePage page, count_page(view, parts, few_records, life));
+  remove_found(view, page);
+  return life.is_whole && page.entries <= few_records;
+}
+
 }  // namespace
+
+// Of a life whose bytes are known: nothing of it is read but whether there is something. True if
+// the note is gone.
+Result<bool> RedisGarbageOwner::remove_measured(Tenant& tenant, const Garbage& note,
+                                                const RedisGarbage& life) {
+  std::vector<KeyPart> removed;
+  const auto remove = [&](CountedView& view) -> Result<bool> {
+    removed.clear();
+    TRY_ASSIGN(const bool flushed, is_flushed(view, tenant.id(), life.slot));
+    if (flushed) return false;
+    for (KeyPart& part : parts_of(tenant.id(), life)) {
+      TRY_ASSIGN(const ScanPage page,
+                 view.scan({.begin = part.from, .end = part.end, .entries_max = 1},
+                           [](ByteView, ByteView) { return Visit::stop; }));
+      if (page.entries == 0) continue;
+      view.remove_unread(part.from, part.end, removed.empty() ? note.bytes : 0);
+      removed.push_back(std::move(part));
+    }
+    view.forget_garbage(note.due_ms, note.target);
+    return true;
+  };
+  TRY_ASSIGN(const bool is_gone, while_noted(tenant, note, life, remove));
+  const std::lock_guard lock(mutex_);
+  const bool is_much = note.bytes >= reclaimed_bytes_min;
+  for (KeyPart& part : removed)  // fences are few
+    if (is_much && part.from[redis_table_offset] != 'c') removed_.push_back(std::move(part));
+  return is_gone;
+}
 
 // The records of one life, in all tables, or some of a stream. A page at a time; true if the note
 // is gone. Nobody writes to what has ended: who counted on is right until it goes.
 Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
                                             const RedisGarbage& life) {
+  const bool is_measured = life.kind == RedisGarbage::Kind::measured;
+  if (is_measured && note.bytes >= measured_bytes_min) {
+    TRY_ASSIGN(const bool is_gone, remove_measured(tenant, note, life));
+    if (is_gone) return true;
+  }
   const std::vector<KeyPart> parts = parts_of(tenant.id(), life);
   const Target target{tenant.id().value, note.target};
   CountedLife before;
@@ -218,19 +278,24 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
   }
   CountedLife now;
   const auto remove = [&](CountedView& view) -> Result<bool> {
-    now = before;
-    TRY_ASSIGN(const LifePage page, count_page(view, parts, now));
-    if (!now.is_whole) return false;
-    if (before.from.empty() && page.entries <= few_records) {
-      for (const auto& [key, value_bytes] : page.few) view.remove_found(key, value_bytes);
+    now = {};
+    TRY_ASSIGN(const bool flushed, is_flushed(view, tenant.id(), life.slot));
+    if (flushed) {
+      TRY_ASSIGN(const bool is_all, remove_few(view, parts));
+      if (!is_all) return false;
     } else {
-      for (size_t i = 0; i < parts.size(); i++)
+      now = before;
+      TRY_ASSIGN(const LifePage page, count_page(view, parts, counted_entries_max, now));
+      if (!now.is_whole) return false;
+      const bool is_few = before.from.empty() && page.entries <= few_records;
+      if (is_few) remove_found(view, page);
+      for (size_t i = 0; i < parts.size() && !is_few; i++)
         if (now.bytes[i] > 0) view.remove_unread(parts[i].from, parts[i].end, now.bytes[i]);
     }
     view.forget_garbage(note.due_ms, note.target);
     return true;
   };
-  TRY_ASSIGN(const bool is_gone, while_noted(tenant, note, life, Scope::in(tenant.id()), remove));
+  TRY_ASSIGN(const bool is_gone, while_noted(tenant, note, life, remove));
   const std::lock_guard lock(mutex_);
   if (!is_gone) {
     // Those that come first are finished first, however many there are.
@@ -274,25 +339,19 @@ Result<std::vector<KeyPart>> RedisGarbageOwner::take_removed(Engine& engine) {
 // A bit of what was left to do about the fences of a collection; true if the note is gone.
 Result<bool> RedisGarbageOwner::tend_fences(Tenant& tenant, const Garbage& note,
                                             const RedisGarbage& life) {
-  const Bytes slots_key = encode(RedisDatabasesKey{tenant.id()});
-  Scope scope = Scope::in(tenant.id());
-  scope.shared(slots_key);
-  return while_noted(tenant, note, life, scope, [&](CountedView& view) -> Result<bool> {
+  return while_noted(tenant, note, life, [&](CountedView& view) -> Result<bool> {
     Keys keys(view, tenant.id(), server_.versions(), nobody_, server_.fence_books(), {},
               tenant.map().clock.unix_ms());
     TRY_ASSIGN(const Key* const key, keys.open_by_field_in(life.slot, life.name));
-    // What was flushed goes record by record, which its book does not know.
-    Value stored_slots;
-    TRY(view.get(slots_key, stored_slots));
-    TRY_ASSIGN(const DatabaseSlots slots, decode_slots(stored_slots));
-    const bool is_flushed = !slots.database_of(life.slot);
+    TRY_ASSIGN(const bool flushed, is_flushed(view, tenant.id(), life.slot));
     auto next = Keys::FencesNote::goes;
-    if (!is_flushed && key->exists() && key->version() == life.version) {
+    if (!flushed && key->exists() && key->version() == life.version) {
       TRY_ASSIGN(next, keys.tend_fences(*key));
     }
     const bool is_gone = next != Keys::FencesNote::stays;
     if (is_gone) view.forget_garbage(note.due_ms, note.target);
     if (next == Keys::FencesNote::is_for_later) keys.leave_fences(*key, Fences::marked_ms);
+    TRY(keys.finish());  // the bytes of its records
     return is_gone;
   });
 }
@@ -317,7 +376,7 @@ Result<bool> RedisGarbageOwner::expire_fields(Tenant& tenant, const Garbage& not
     TRY(keys.finish());
     return is_gone;
   };
-  return while_noted(tenant, note, life, Scope::in(tenant.id()), expire);
+  return while_noted(tenant, note, life, expire);
 }
 
 std::optional<KeyPart> RedisGarbageOwner::take_part(const Tenant& tenant, const Target& target,
@@ -420,8 +479,7 @@ Status RedisGarbageOwner::expire(Tenant& tenant, std::span<const Garbage> notes)
 
 bool RedisGarbageOwner::is_at_once(const Garbage& note) const {
   const auto garbage = decode_redis_garbage(note.target);
-  return garbage && garbage->kind != RedisGarbage::Kind::life &&
-         garbage->kind != RedisGarbage::Kind::trimmed;
+  return garbage && garbage->kind < RedisGarbage::Kind::measured;
 }
 
 Result<size_t> RedisGarbageOwner::collect(Tenant& tenant, std::span<const Garbage> notes) {

@@ -36,6 +36,7 @@ class RedisGarbageOwner final : public GarbageOwner {
   Result<bool> remove_slot(Tenant& tenant, const Garbage& note, uint16_t slot);
   Result<bool> tend_fences(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
   Result<bool> expire_fields(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
+  Result<bool> remove_measured(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
   Result<bool> remove_life(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
 
   using Target = std::pair<uint32_t, Bytes>;  // of a keyspace

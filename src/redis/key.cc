@@ -34,15 +34,26 @@ bool is_visible(const RedisMetadata& metadata, uint64_t now_ms) {
 
 void Key::touch() { changed_ = is_told_ = true; }
 
+void Key::count_written() {
+  const int64_t written = std::exchange(written_bytes_, 0);
+  if (!now_.record_bytes) return;
+  const uint64_t bytes = *now_.record_bytes + static_cast<uint64_t>(written);
+  // Less than nothing cannot be: then who removes them counts them.
+  const bool is_possible = written >= 0 || bytes < *now_.record_bytes;
+  now_.record_bytes = is_possible ? std::optional(bytes) : std::nullopt;
+}
+
 void Key::end_life() {
+  count_written();
   uncounted_.clear();
   group_.reset();
   over_.clear();
   has_unknown_ = false;
   if (exists_ && now_.type != RedisType::string) {
     const bool in_fragments = now_.type == RedisType::bitmap;
-    ended_.push_back(
-        {now_.version, in_fragments ? now_.size / redis_bitmap_fragment_bytes + 1 : now_.size});
+    ended_.push_back({now_.version,
+                      in_fragments ? now_.size / redis_bitmap_fragment_bytes + 1 : now_.size,
+                      now_.record_bytes});
   }
   now_ = {};
   exists_ = false;
@@ -58,6 +69,7 @@ void Key::create(RedisType type, uint64_t version) {
   is_new_life_ = true;
   now_.type = type;
   now_.version = version;
+  if (may_know_bytes(type)) now_.record_bytes = 0;
   if (type == RedisType::list) now_.head = now_.tail = redis_list_middle;
 }
 
@@ -200,7 +212,7 @@ Status Keys::read(Key& key) {
   key.was_ = *metadata;
   if (!is_visible(*metadata, now_ms_)) {
     if (metadata->type != RedisType::string)
-      key.ended_.push_back({key.was_.version, key.was_.size});
+      key.ended_.push_back({key.was_.version, key.was_.size, key.was_.record_bytes});
     return {};
   }
   key.exists_ = true;
@@ -330,19 +342,23 @@ Status Keys::get_subs(const Key& key, std::span<const ByteView> subs, std::span<
   return {};
 }
 
+void Keys::note_written(const Key& key, size_t written_bytes, int64_t difference_bytes) {
+  key.written_bytes_ += difference_bytes;
+  if (staging_ != nullptr) stage(key, written_bytes, difference_bytes);
+}
+
 void Keys::put(const Key& key, ByteView stored_key, ByteView value, const Value& old) {
   if (!staged_) return;  // it fails with that
   const int64_t before = view_.difference().bytes;
   view_.put(stored_key, value, old);
-  if (staging_ != nullptr)
-    stage(key, stored_key.size() + value.size(), view_.difference().bytes - before);
+  note_written(key, stored_key.size() + value.size(), view_.difference().bytes - before);
 }
 
 void Keys::remove(const Key& key, ByteView stored_key, const Value& old) {
   if (!staged_) return;
   const int64_t before = view_.difference().bytes;
   view_.remove(stored_key, old);
-  if (staging_ != nullptr) stage(key, stored_key.size(), view_.difference().bytes - before);
+  note_written(key, stored_key.size(), view_.difference().bytes - before);
 }
 
 void Keys::put_sub(const Key& key, ByteView sub, ByteView value, const Value& old) {
@@ -354,7 +370,7 @@ void Keys::put_new(const Key& key, WriteSet puts) {
   if (!staged_ || puts.empty()) return;
   const size_t bytes = puts.content_bytes();
   view_.put_new(std::move(puts));
-  if (staging_ != nullptr) stage(key, bytes, static_cast<int64_t>(bytes));
+  note_written(key, bytes, static_cast<int64_t>(bytes));
 }
 
 void Keys::remove_sub(const Key& key, ByteView sub, const Value& old) {
@@ -672,6 +688,7 @@ Status Keys::live_on(const Key& from, const SubRange& kept, Key& to) {
   const bool has_unknown = from.has_unknown_;
   to.create(was.type, new_version());
   was.version = to.now_.version;
+  was.record_bytes = to.now_.record_bytes;
   was.payload = {};
   to.now_ = was;
   to.over_ = std::move(over);
@@ -735,9 +752,14 @@ void Keys::write_group(const Key& key) {
 Status Keys::write(Key& key) {
   const bool was_there = key.stored_.found();
   write_notes(key);
-  for (const Key::Life& life : key.ended_)
-    view_.leave_garbage(now_ms_, life_target(key.slot_, key.name_, life.version),
-                        life.size * record_bytes_guess);
+  for (const Key::Life& life : key.ended_) {
+    if (life.record_bytes)
+      view_.leave_garbage(now_ms_, measured_target(key.slot_, key.name_, life.version),
+                          *life.record_bytes);
+    else
+      view_.leave_garbage(now_ms_, life_target(key.slot_, key.name_, life.version),
+                          life.size * record_bytes_guess);
+  }
   if (books_ != nullptr)
     for (const Key::Life& life : key.ended_)
       books_->take(redis_life_prefix(keyspace_, 'c', key.slot_, key.name_, life.version));
@@ -747,6 +769,7 @@ Status Keys::write(Key& key) {
     return {};
   }
   TRY(write_fences(key));
+  key.count_written();
   record_.clear();
   append_redis_metadata(record_, key.now_);
   view_.put(key.stored_key_, record_, key.stored_);
@@ -776,7 +799,8 @@ Status Keys::finish() {
 Status Keys::write_changed() {
   for (Key* const key : keys_) {
     write_group(*key);
-    if (!key->changed_) continue;
+    const bool has_other_bytes = key->now_.record_bytes && key->written_bytes_ != 0;
+    if (!key->changed_ && !has_other_bytes) continue;
     TRY(write(*key));
     if (key->is_told_) touch(*key);
     key->changed_ = key->is_told_ = false;

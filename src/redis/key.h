@@ -99,8 +99,11 @@ class Key {
   struct Life {
     uint64_t version;
     uint64_t size;
+    std::optional<uint64_t> record_bytes;
   };
   void end_life();
+  // Adds up what was written to its records.
+  void count_written();
   void touch();
 
   uint16_t slot_ = 0;
@@ -115,6 +118,8 @@ class Key {
   bool is_told_ = false;  // to whoever watches it
   bool is_new_life_ = false;
   std::vector<Life> ended_;  // lives with records of their own
+  // What writes made of the bytes of the records of this life, as far as now_ does not say it.
+  mutable int64_t written_bytes_ = 0;
   // What records of the life of that version begin with, in some table; empty: nobody has asked.
   mutable Bytes life_prefix_;
   mutable uint64_t life_prefix_version_ = 0;
@@ -311,6 +316,7 @@ class Keys {
   Bytes places_prefix(const Key& key) const;  // of the records that are counted
   void put(const Key& key, ByteView stored_key, ByteView value, const Value& old);
   void remove(const Key& key, ByteView stored_key, const Value& old);
+  void note_written(const Key& key, size_t written_bytes, int64_t difference_bytes);
   // REQUIRES: staging_.
   void stage(const Key& key, size_t written_bytes, int64_t difference_bytes);
   Status commit_ahead();

@@ -93,6 +93,12 @@ Bytes staged_target(uint16_t slot, ByteView name, uint64_t version) {
   return target;
 }
 
+Bytes measured_target(uint16_t slot, ByteView name, uint64_t version) {
+  Bytes target = life_target(slot, name, version);
+  target[0] = 'm';
+  return target;
+}
+
 Bytes life_target(uint16_t slot, ByteView name, uint64_t version) {
   const std::string ns = slot_text(slot);
   Bytes target = "s";
@@ -124,8 +130,9 @@ std::optional<RedisGarbage> decode_redis_garbage(ByteView target) {
     last = {load_be(id, 8), load_be(id + 8, 8)};
     target.remove_suffix(id_bytes);
   }
-  constexpr ByteView of_lives = "chlst";
-  constexpr Kind kinds[] = {Kind::fences, Kind::fields, Kind::staged, Kind::life, Kind::trimmed};
+  constexpr ByteView of_lives = "chlmst";
+  constexpr Kind kinds[] = {Kind::fences,   Kind::fields, Kind::staged,
+                            Kind::measured, Kind::life,   Kind::trimmed};
   const size_t which = target.empty() ? ByteView::npos : of_lives.find(target[0]);
   if (which == ByteView::npos) return std::nullopt;
   const auto life = decode<KvrocksSubPrefix>(target.substr(1));

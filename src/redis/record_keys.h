@@ -46,18 +46,21 @@ Bytes scored_place(double score, ByteView member);
 //   | 'f' | slot |                                   all that is in the slot of a flushed database
 //   | 'h' | slot | key length u32 | key | version |  fields that expire
 //   | 'l' | slot | key length u32 | key | version |  the records of a life that never began
-//   | 's' | slot | key length u32 | key | version |  the records of a life that has ended
-//   | 't' | as 's' | ms u64 | seq u64 |              entries of a stream up to that id
+//   | 'm' | as 's' |                                 the same as 's', and the note's bytes are
+//   exact | 's' | slot | key length u32 | key | version |  the records of a life that has ended |
+//   't' | as 's' | ms u64 | seq u64 |              entries of a stream up to that id
 // In the order of letters those that are collected at once come first, as the collector needs it.
 Bytes fences_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes fields_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes expiry_target(uint16_t slot, ByteView name);
 Bytes flush_target(uint16_t slot);
 Bytes staged_target(uint16_t slot, ByteView name, uint64_t version);
+Bytes measured_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes life_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes trimmed_target(uint16_t slot, ByteView name, uint64_t version, StreamId last);
+// A note's kind, in the order of their letters; from `measured` on they wait for the safe point.
 struct RedisGarbage {
-  enum class Kind : uint8_t { fences, expiry, flush, fields, staged, life, trimmed } kind;
+  enum class Kind : uint8_t { fences, expiry, flush, fields, staged, measured, life, trimmed } kind;
   uint16_t slot;
   ByteView name = {};
   uint64_t version = 0;

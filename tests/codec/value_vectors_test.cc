@@ -117,6 +117,7 @@ RedisMetadata parse_metadata(const TextFields& fields, Bytes& payload) {
     if (name == "expire") metadata.expire_ms = std::stoull(text);
     if (name == "version") metadata.version = std::stoull(text);
     if (name == "size") metadata.size = std::stoull(text);
+    if (name == "record_bytes") metadata.record_bytes = std::stoull(text);
     if (name == "fences") metadata.has_fences = text == "1";
     if (name == "next_field") metadata.next_field_ms = std::stoull(text);
     if (name == "head") metadata.head = std::stoull(text);
@@ -165,7 +166,7 @@ TEST(RedisMetadata, Vectors) {
 }
 
 TEST(RedisMetadata, UnknownFlagsAreRefused) {
-  for (const char* hex : {"", "80", "89", "90", "c1", "00", "0f", "a1", "a3", "a8", "c4", "42"})
+  for (const char* hex : {"", "80", "89", "90", "c1", "00", "0f", "a1", "a3", "a8", "c4", "42", "91", "98", "18"})
     EXPECT_FALSE(decode_redis_metadata(*from_hex(hex) + Bytes(200, '\0')).has_value() &&
                  *hex != '\0')
         << hex;

@@ -26,6 +26,15 @@ class RedisDatabases : public RedisFixture {
     say("PEXPIRE list0 5000000");
     say("DEL list1");
   }
+  static constexpr int many_members = 70'000;  // more than a page
+  void fill_large() {
+    constexpr int at_once = 500;
+    for (int first = 0; first < many_members; first += at_once) {
+      std::string line = "ZADD large";
+      for (int i = first; i < first + at_once; i++) line += fmt::format(" {} member{}", i % 7, i);
+      say(line);
+    }
+  }
 };
 INSTANTIATE_TEST_SUITE_P(BothWays, RedisDatabases, testing::Values(Way::latched, Way::expecting),
                          way_name);
@@ -213,23 +222,58 @@ TEST_P(RedisDatabases, ManyKeysGoInSlices) {
 
 // --- large keys ---
 
-// What has more than some pages is counted, page by page, and leaves at once.
+// As soon as it is their turn: their records are not even counted.
 TEST_P(RedisDatabases, LargeKeysLeaveAsAWhole) {
-  constexpr int members = 70'000;
-  constexpr int at_once = 500;
-  for (int first = 0; first < members; first += at_once) {
-    std::string line = "ZADD large";
-    for (int i = first; i < first + at_once; i++) line += fmt::format(" {} member{}", i % 7, i);
-    say(line);
+  fill_large();
+  say("SADD small a b c");
+  EXPECT_EQ(expect_record_bytes(memory_, default_keyspace), 2u);
+  EXPECT_EQ(number("DEL large small"), 2);
+  say("SADD large again");  // another life of the name
+  const size_t before = records();
+  EXPECT_GT(before, 2 * many_members);
+  clock_.advance_ms(61'000);
+  step();
+  EXPECT_LT(records(), 10u);
+  expect_exact();
+  EXPECT_EQ(say("SMEMBERS large"), "*1\r\n$5\r\nagain\r\n");
+}
+
+// A database that was flushed goes record by record, also what was counted of it before.
+TEST_P(RedisDatabases, AFlushTakesWhatWasBeingCounted) {
+  for (const bool is_old : {false, true}) {
+    fill_large();
+    if (is_old) make_old("large");
+    EXPECT_EQ(number("DEL large"), 1);
+    say("SET other value");
+    clock_.advance_ms(is_old ? 61'000 : 59'000);
+    if (is_old) {
+      ASSERT_TRUE(step());
+      EXPECT_GT(records(), 2 * many_members - 10);
+    }
+    EXPECT_EQ(say("FLUSHDB"), "+OK\r\n");
+    clock_.advance_ms(1'000);
+    for (int steps = 0; step(); steps++) {
+      ASSERT_LT(steps, 1'000);
+      if (steps % 50 == 0) clock_.advance_ms(1'000);  // both notes are due after some
+      if (steps % 10 == 0) expect_exact();
+    }
+    EXPECT_EQ(records(), 0u);
+    expect_exact();
   }
+}
+
+// What was there before the bytes of records were added up is counted, page by page.
+TEST_P(RedisDatabases, OldLargeKeysAreCountedAndLeaveAsAWhole) {
+  fill_large();
+  make_old("large");
   say("SADD small a b c");
   EXPECT_EQ(number("DEL large small"), 2);
   say("SADD large again");  // another life of the name
   const size_t before = records();
-  EXPECT_GT(before, 2 * members);
+  EXPECT_GT(before, 2 * many_members);
   clock_.advance_ms(61'000);
   ASSERT_TRUE(step());
-  EXPECT_GT(records(), 2 * members - 10) << "it goes when all is counted";
+  EXPECT_GT(records(), 2 * many_members - 10) << "it goes when all is counted";
   expect_exact();
   for (int steps = 0; step(); steps++) ASSERT_LT(steps, 100);
   EXPECT_LT(records(), 10u);
@@ -255,13 +299,16 @@ TEST_P(RedisDatabases, LargeNeighboursAreReclaimedTogether) {
   append_keyspace_prefix(prefix, KeyMode::txn, default_keyspace);
   prefix += 'g';
   std::vector<Garbage> notes;
-  ASSERT_OK(map_.engine.scan({.begin = prefix, .end = prefix_end(prefix)}, [&](ByteView key,
-                                                                               ByteView) {
-    const auto note = decode<GarbageKey>(key);
-    EXPECT_OK(note);
-    notes.push_back({.due_ms = note->due_ms, .target = Bytes(note->target), .model = note->model});
-    return Visit::go_on;
-  }));
+  ASSERT_OK(map_.engine.scan({.begin = prefix, .end = prefix_end(prefix)},
+                             [&](ByteView key, ByteView value) {
+                               const auto note = decode<GarbageKey>(key);
+                               EXPECT_OK(note);
+                               notes.push_back({.due_ms = note->due_ms,
+                                                .target = Bytes(note->target),
+                                                .model = note->model,
+                                                .bytes = decode_garbage_value(value).value()});
+                               return Visit::go_on;
+                             }));
   size_t left = notes.size();
   EXPECT_GE(left, 3u);
   for (int tries = 0; left > 0; tries++) {

@@ -435,27 +435,7 @@ class RedisLargeFences : public RedisFences {
   }
   // As they were before there were fences.
   void take_fences_away() {
-    for (const char* name : {"z", "s", "h"}) {
-      RedisMetadata key = metadata(name).value();
-      Commit commit;
-      const Bytes prefix = redis_life_prefix(default_keyspace, 'c', 0, name, key.version);
-      int64_t bytes = 0;
-      for (const auto& [place, value] : stored(prefix)) {
-        commit.writes.remove(prefix + place);
-        bytes -= static_cast<int64_t>(prefix.size() + place.size() + value.size());
-      }
-      key.has_fences = false;
-      Bytes record;
-      append_redis_metadata(record, key);
-      commit.writes.put(redis_metadata_key(default_keyspace, 0, name), record);
-      commit.writes.add(encode(CounterKey{default_keyspace, Model::redis, CounterName::bytes, 0}),
-                        bytes);
-      const Commit* const commits[] = {&commit};
-      Status outcomes[1];
-      memory_.commit_many(commits, outcomes);
-      ASSERT_OK(outcomes[0]);
-    }
-    restart();
+    for (const char* name : {"z", "s", "h"}) make_old(name);
   }
 };
 INSTANTIATE_TEST_SUITE_P(BothWays, RedisLargeFences, testing::Values(Way::latched, Way::expecting),

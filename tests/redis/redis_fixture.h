@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "record_bytes.h"
 #include "redis/executor.h"
 #include "redis/garbage.h"
 #include "support/tenant_fixture.h"
@@ -85,6 +86,7 @@ class RedisFixture : public TenantFixture {
   void expect_exact() {
     const Figures counted = recount(memory_, default_keyspace).value();
     EXPECT_EQ(stored_figures(memory_, default_keyspace).value(), counted);
+    expect_record_bytes(memory_, default_keyspace);
     if (GetParam() == Way::expecting) return;  // what the process knows may be a second old
     EXPECT_EQ(keyspaces_->tenant(default_keyspace).value()->figures().value(), counted);
   }
@@ -93,6 +95,36 @@ class RedisFixture : public TenantFixture {
     const Bytes begin = redis_slot_prefix(default_keyspace, 'm', 0).substr(0, 5);
     return entries_in(begin, prefix_end(begin)) - entries_in(begin + 'c', begin + 'd') -
            entries_in(slots_key_, successor(slots_key_));
+  }
+  // Its record becomes as it was before the bytes of its records were added up, and has no fences.
+  // Of database 0.
+  void make_old(std::string_view name) {
+    Value value;
+    ASSERT_OK(memory_.get(slots_key_, value));
+    const uint16_t slot = decode_slots(value).value().of(0);
+    const Bytes stored_key = redis_metadata_key(default_keyspace, slot, name);
+    ASSERT_OK(memory_.get(stored_key, value));
+    RedisMetadata key = decode_redis_metadata(value.bytes()).value();
+    Commit commit;
+    int64_t bytes = -static_cast<int64_t>(value.bytes().size());
+    visit_all(memory_, redis_life_prefix(default_keyspace, 'c', slot, name, key.version),
+              [&](ByteView fence, ByteView number) {
+                commit.writes.remove(fence);
+                bytes -= static_cast<int64_t>(fence.size() + number.size());
+              });
+    key.has_fences = false;
+    key.record_bytes.reset();
+    Bytes record;
+    append_redis_metadata(record, key);
+    bytes += static_cast<int64_t>(record.size());
+    commit.writes.put(stored_key, record);
+    commit.writes.add(encode(CounterKey{default_keyspace, Model::redis, CounterName::bytes, 0}),
+                      bytes);
+    const Commit* const commits[] = {&commit};
+    Status outcomes[1];
+    memory_.commit_many(commits, outcomes);
+    ASSERT_OK(outcomes[0]);
+    restart();  // nobody knew
   }
   // Without latches a transaction may lose against others for ever.
   static bool may_conflict() { return GetParam() == Way::expecting; }

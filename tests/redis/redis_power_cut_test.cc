@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "command_load.h"
+#include "record_bytes.h"
 #include "support/expect_ok.h"
 #include "support/power_cutter.h"
 #include "support/test_seed.h"
@@ -48,6 +49,7 @@ class RedisPowerCut : public testing::Test {
   void check(const CommandLoad::Positions& promised) {
     const std::unique_ptr<RocksdbEngine> engine = reopen();
     ASSERT_NE(engine, nullptr);
+    measured_keys_ += expect_record_bytes(*engine, default_keyspace);
     const auto stack = RedisStack::open(*engine, clock_, Durability::always);
     ASSERT_OK(stack);
     const std::unique_ptr<RedisClient> client = (*stack)->connect();
@@ -80,6 +82,7 @@ class RedisPowerCut : public testing::Test {
     std::cout << fmt::format(
         "{} cuts under load, {} while opening; {} operations acknowledged, {} of them lost\n", cuts,
         cutter_.cuts_while_opening(), acknowledged_, lost_);
+    EXPECT_GT(measured_keys_, 0u);
   }
 
   SystemClock clock_;
@@ -90,6 +93,7 @@ class RedisPowerCut : public testing::Test {
   const std::chrono::milliseconds promised_within_ = test_scale() == "quick" ? 2s : 1s;
   uint64_t acknowledged_ = 0;
   uint64_t lost_ = 0;
+  size_t measured_keys_ = 0;
 };
 
 // So many cuts of each durability; ten times as many in the long run.

@@ -8,8 +8,8 @@
 //   @ 1500                       the clock goes on by so many milliseconds
 //   | > INCR a                   a pipeline: the lines with | up to the first reply run together
 //
-// Behind each file the counters must equal a recount, and the collector must leave nothing of keys
-// that are gone.
+// Behind each file the counters must equal a recount, also those of each key's records, and the
+// collector must leave nothing of keys that are gone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <fstream>
 #include <map>
 
+#include "record_bytes.h"
 #include "redis/executor.h"
 #include "redis/garbage.h"
 #include "support/tenant_fixture.h"
@@ -194,6 +195,7 @@ TEST_P(RedisText, Files) {
     run_file(path);
     const auto tenant = keyspaces_->tenant(default_keyspace).value();
     EXPECT_EQ(tenant->figures().value(), recount(memory_, default_keyspace).value()) << path;
+    expect_record_bytes(memory_, default_keyspace);
     end_sessions();
     say({{1, {"FLUSHALL"}}});
     collect_all();
