@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "store_fixture.h"
+#include "support/power_cutter.h"
 #include "support/test_seed.h"
 
 namespace trellis {
@@ -29,11 +30,11 @@ Model stored(Engine& engine, ByteView prefix) {
   Model all;
   Bytes from(prefix);
   for (;;) {
-    const auto page = engine.scan({.begin = from, .end = prefix_end(prefix)},
-                                  [&](ByteView key, ByteView value) {
-                                    all.emplace(key, value);
-                                    return Visit::go_on;
-                                  });
+    const auto page =
+        engine.scan({.begin = from, .end = prefix_end(prefix)}, [&](ByteView key, ByteView value) {
+          all.emplace(key, value);
+          return Visit::go_on;
+        });
     EXPECT_TRUE(page.has_value());
     if (!page || !page->resume) return all;
     from = *page->resume;
@@ -311,6 +312,49 @@ TEST_F(Reclaim, WhatIsWrittenOrLoadedAtAnyStepStays) {
     ASSERT_TRUE(remove_all(*engine, "b", "c").has_value());
     engine.reset();
   }
+}
+
+// What hides it must not be lost where it went from the tables already.
+TEST(ReclaimCut, AllOrNothingAtAnyWrite) {
+  setup_log(LogLevel::error, LogFormat::text);  // RocksDB warns of every cut
+  PowerCutter cutter(test_seed(20261123));
+  SystemClock clock;
+  constexpr uint64_t count = 3'000;
+  Random random(1);
+  int lost = 0;
+  int gone = 0;
+  for (uint64_t round = 0; round < test_rounds(20) && !testing::Test::HasFailure(); round++) {
+    SCOPED_TRACE(round);
+    const auto reopen = [&] {
+      return cutter.reopen({.path = "/store", .clock = clock, .cache_bytes = 8 << 20});
+    };
+    std::unique_ptr<RocksdbEngine> engine = reopen();
+    ASSERT_NE(engine, nullptr);
+    Commit all;
+    for (uint64_t i = 0; i < count; i++) all.writes.put(key_of(i), random.bytes(1'000));
+    all.durability = Durability::always;
+    ASSERT_TRUE(commit(*engine, all).has_value());
+    ASSERT_TRUE(random.one_in(2) || engine->compact().has_value());
+    Commit removal;
+    removal.writes.remove_range(key_of(0), key_of(count));
+    removal.writes.put("gone", std::to_string(round));
+    removal.durability = Durability::off;
+    ASSERT_TRUE(commit(*engine, removal).has_value());
+    cutter.arm(20);
+    discard(engine->reclaim("k", "l", nullptr));
+    engine.reset();
+    engine = reopen();
+    ASSERT_NE(engine, nullptr);
+    Value stored_round;
+    ASSERT_TRUE(engine->get("gone", stored_round).has_value());
+    const bool is_gone = stored_round.found() && stored_round.bytes() == std::to_string(round);
+    stored_round = Value();
+    EXPECT_EQ(stored(*engine, "k").size(), is_gone ? 0u : count);
+    (is_gone ? gone : lost)++;
+    ASSERT_TRUE(engine->reclaim("k", "l", nullptr).has_value());
+    EXPECT_EQ(stored(*engine, "k").size(), is_gone ? 0u : count);
+  }
+  EXPECT_TRUE(test_scale() == "quick" || (lost > 0 && gone > 0)) << lost << ' ' << gone;
 }
 
 }  // namespace
