@@ -14,16 +14,16 @@ namespace {
 
 constexpr size_t flushed_entries_max = 1'000;  // in one transaction
 constexpr size_t flushed_bytes_max = 1024 * 1024;
-constexpr size_t few_records = 1'000;               // of a life
-constexpr uint64_t measured_bytes_min = 256 << 10;  // smaller ones may have few records
-constexpr size_t counted_entries_max = 65'536;      // in one transaction
-constexpr size_t counted_bytes_max = 8 * 1024 * 1024;
+constexpr size_t few_records = 1'000;  // of a life
+// From there on a range is worth it: each is one more to look at for who reads, until a flush.
+constexpr uint64_t measured_bytes_min = 1024 * 1024;
+constexpr size_t life_entries_max = 65'536;  // in one transaction
+constexpr size_t life_bytes_max = 8 * 1024 * 1024;
 constexpr uint64_t reclaimed_bytes_min = 16 << 20;
-constexpr size_t removed_max = 256;      // then the disk gets it back though more is to come
 constexpr size_t flushed_keys_max = 32;  // in one transaction
 constexpr size_t flushed_pages_max = 8;  // at a time
 constexpr size_t expired_max = 16;       // in one transaction
-constexpr size_t under_way_max = 1'000;  // lives and databases, whose place is remembered
+constexpr size_t under_way_max = 1'000;  // databases, whose place is remembered
 
 // Some entries of a table that one transaction may remove: of few keys, because each is latched.
 struct FlushedPage {
@@ -163,8 +163,8 @@ Result<bool> while_noted(Tenant& tenant, const Garbage& note, const RedisGarbage
   return is_gone;
 }
 
-// All that is in a database that was flushed goes record by record, as its own note says: no count
-// of some of them holds.
+// All that is in a database that was flushed goes record by record, as its own note says: what a
+// life's records came to in bytes does not hold then.
 Result<bool> is_flushed(CountedView& view, KeyspaceId keyspace, uint16_t slot) {
   Value stored_slots;
   TRY(view.get(encode(RedisDatabasesKey{keyspace}), stored_slots));
@@ -187,47 +187,39 @@ std::vector<KeyPart> parts_of(KeyspaceId keyspace, const RedisGarbage& life) {
   return parts;
 }
 
-// A page of a life's records. Few go one by one; of many none does before all are counted.
+// The first records of a life.
 struct LifePage {
   std::vector<std::pair<Bytes, size_t>> few;  // up to few_records, with the bytes of the value
   size_t entries = 0;
+  struct Read {
+    KeyPart part;
+    uint64_t bytes;
+  };
+  std::vector<Read> all;
+  bool is_whole = false;
 };
 
-Result<LifePage> count_page(CountedView& view, std::span<const KeyPart> parts, size_t entries_max,
-                            CountedLife& life) {
+Result<LifePage> read_life(CountedView& view, std::span<const KeyPart> parts) {
   LifePage page;
-  life.bytes.resize(parts.size());
-  for (size_t i = 0; i < parts.size(); i++) {
-    const Bytes begin = std::max(parts[i].from, life.from);
-    if (begin >= parts[i].end) continue;
-    const auto count = [&](ByteView key, ByteView value) {
+  for (const KeyPart& part : parts) {
+    uint64_t bytes = 0;
+    const auto take = [&](ByteView key, ByteView value) {
       if (page.entries++ < few_records) page.few.emplace_back(key, value.size());
-      life.bytes[i] += key.size() + value.size();
+      bytes += key.size() + value.size();
       return Visit::go_on;
     };
-    TRY_ASSIGN(ScanPage scanned, view.scan({.begin = begin,
-                                            .end = parts[i].end,
-                                            .entries_max = entries_max,
-                                            .bytes_max = counted_bytes_max,
+    TRY_ASSIGN(ScanPage scanned, view.scan({.begin = part.from,
+                                            .end = part.end,
+                                            .entries_max = life_entries_max,
+                                            .bytes_max = life_bytes_max,
                                             .reading = ScanRequest::Reading::much_once},
-                                           count));
-    life.from = scanned.resume ? std::move(*scanned.resume) : parts[i].end;
+                                           take));
+    const Bytes& end = scanned.resume ? *scanned.resume : part.end;
+    if (bytes > 0) page.all.push_back({{part.from, end}, bytes});
     if (scanned.resume) return page;
   }
-  life.is_whole = true;
+  page.is_whole = true;
   return page;
-}
-
-void remove_found(CountedView& view, const LifePage& page) {
-  for (const auto& [key, value_bytes] : page.few) view.remove_found(key, value_bytes);
-}
-
-// The first records of a life, of which others remove some, too; true if these are all.
-Result<bool> remove_few(CountedView& view, std::span<const KeyPart> parts) {
-  CountedLife life;
-  TRY_ASSIGN(const LifePage page, count_page(view, parts, few_records, life));
-  remove_found(view, page);
-  return life.is_whole && page.entries <= few_records;
 }
 
 }  // namespace
@@ -253,15 +245,13 @@ Result<bool> RedisGarbageOwner::remove_measured(Tenant& tenant, const Garbage& n
     return true;
   };
   TRY_ASSIGN(const bool is_gone, while_noted(tenant, note, life, remove));
-  const std::lock_guard lock(mutex_);
-  const bool is_much = note.bytes >= reclaimed_bytes_min;
-  for (KeyPart& part : removed)  // fences are few
-    if (is_much && part.from[redis_table_offset] != 'c') removed_.push_back(std::move(part));
+  note_removed(note, removed);
   return is_gone;
 }
 
 // The records of one life, in all tables, or some of a stream. A page at a time; true if the note
-// is gone. Nobody writes to what has ended: who counted on is right until it goes.
+// is gone. What a page has goes with it: others may remove some, too (a flush, a stream's next
+// note).
 Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
                                             const RedisGarbage& life) {
   const bool is_measured = life.kind == RedisGarbage::Kind::measured;
@@ -270,44 +260,28 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
     if (is_gone) return true;
   }
   const std::vector<KeyPart> parts = parts_of(tenant.id(), life);
-  const Target target{tenant.id().value, note.target};
-  CountedLife before;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = counted_.find(target); known != counted_.end()) before = known->second;
-  }
-  CountedLife now;
   const auto remove = [&](CountedView& view) -> Result<bool> {
-    now = {};
-    TRY_ASSIGN(const bool flushed, is_flushed(view, tenant.id(), life.slot));
-    if (flushed) {
-      TRY_ASSIGN(const bool is_all, remove_few(view, parts));
-      if (!is_all) return false;
+    TRY_ASSIGN(const LifePage page, read_life(view, parts));
+    if (page.entries <= few_records) {
+      for (const auto& [key, value_bytes] : page.few) view.remove_found(key, value_bytes);
     } else {
-      now = before;
-      TRY_ASSIGN(const LifePage page, count_page(view, parts, counted_entries_max, now));
-      if (!now.is_whole) return false;
-      const bool is_few = before.from.empty() && page.entries <= few_records;
-      if (is_few) remove_found(view, page);
-      for (size_t i = 0; i < parts.size() && !is_few; i++)
-        if (now.bytes[i] > 0) view.remove_unread(parts[i].from, parts[i].end, now.bytes[i]);
+      for (const LifePage::Read& read : page.all)
+        view.remove_unread(read.part.from, read.part.end, read.bytes);
     }
-    view.forget_garbage(note.due_ms, note.target);
-    return true;
+    if (page.is_whole) view.forget_garbage(note.due_ms, note.target);
+    return page.is_whole;
   };
   TRY_ASSIGN(const bool is_gone, while_noted(tenant, note, life, remove));
+  if (is_gone) note_removed(note, parts);
+  return is_gone;
+}
+
+// Fences are few.
+void RedisGarbageOwner::note_removed(const Garbage& note, std::span<const KeyPart> parts) {
+  if (note.bytes < reclaimed_bytes_min) return;
   const std::lock_guard lock(mutex_);
-  if (!is_gone) {
-    // Those that come first are finished first, however many there are.
-    if (!counted_.contains(target) && counted_.size() >= under_way_max)
-      counted_.erase(std::prev(counted_.end()));
-    counted_.insert_or_assign(target, std::move(now));
-    return false;
-  }
-  counted_.erase(target);
-  for (size_t i = 0; i < now.bytes.size(); i++)
-    if (now.bytes[i] >= reclaimed_bytes_min) removed_.push_back(parts[i]);
-  return true;
+  for (const KeyPart& part : parts)
+    if (part.from[redis_table_offset] != 'c') removed_.push_back(part);
 }
 
 // Lives that stood side by side leave as one: a table of the store has some of many.
@@ -315,7 +289,6 @@ Result<std::vector<KeyPart>> RedisGarbageOwner::take_removed(Engine& engine) {
   std::vector<KeyPart> all;
   {
     const std::lock_guard lock(mutex_);
-    if (!counted_.empty() && removed_.size() < removed_max) return all;  // more is to come
     all.swap(removed_);
   }
   std::ranges::sort(all, {}, &KeyPart::from);

@@ -12,14 +12,6 @@
 
 namespace trellis {
 
-// How far the records of a life that has ended were counted. All of them leave by one range of each
-// table: one for each page would be many, and each of those makes reads slower until it is flushed.
-struct CountedLife {
-  Bytes from;                   // the first that is not
-  std::vector<uint64_t> bytes;  // by table
-  bool is_whole = false;
-};
-
 class RedisGarbageOwner final : public GarbageOwner {
  public:
   // Databases that were flushed are cut at the borders.
@@ -38,6 +30,7 @@ class RedisGarbageOwner final : public GarbageOwner {
   Result<bool> expire_fields(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
   Result<bool> remove_measured(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
   Result<bool> remove_life(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
+  void note_removed(const Garbage& note, std::span<const KeyPart> parts);
 
   using Target = std::pair<uint32_t, Bytes>;  // of a keyspace
   // What is left of a database that was flushed.
@@ -55,7 +48,6 @@ class RedisGarbageOwner final : public GarbageOwner {
   // Who watches a key saw its time come.
   WatchTable nobody_;
   std::mutex mutex_;
-  std::map<Target, CountedLife> counted_;
   std::vector<KeyPart> removed_;  // large ones that may still be on the disk
   std::map<Target, Flushed> flushed_;
 };

@@ -379,9 +379,9 @@ void Keys::remove_sub(const Key& key, ByteView sub, const Value& old) {
   if (key.now_.type != RedisType::zset && old.found()) note_count(key, sub, -1);
 }
 
-void Keys::leave_trimmed(const Key& key, StreamId last) {
+void Keys::leave_trimmed(const Key& key, StreamId last, uint64_t entries) {
   view_.leave_garbage(now_ms_, trimmed_target(key.slot_, key.name_, key.now_.version, last),
-                      record_bytes_guess);
+                      entries * record_bytes_guess);
 }
 
 void Keys::put_score(const Key& key, double score, ByteView member) {

@@ -232,9 +232,9 @@ class Keys {
   };
   Status scan_scores(const Key& key, const ScoreRange& range, ScoreVisitor visit);
 
-  // Entries of a stream up to that id, which it has forgotten: the collector removes them.
+  // So many entries of a stream, up to that id, which it has forgotten: the collector removes them.
   // REQUIRES: the id is larger with every call in a life.
-  void leave_trimmed(const Key& key, StreamId last);
+  void leave_trimmed(const Key& key, StreamId last, uint64_t entries);
   // Places in the order of a collection (redis/fences.h): the subs of a set or hash, of a sorted
   // set what scored_place gives. Where there are no fences it is walked.
   // How many members are before a place.

@@ -46,9 +46,9 @@ Bytes scored_place(double score, ByteView member);
 //   | 'f' | slot |                                   all that is in the slot of a flushed database
 //   | 'h' | slot | key length u32 | key | version |  fields that expire
 //   | 'l' | slot | key length u32 | key | version |  the records of a life that never began
-//   | 'm' | as 's' |                                 the same as 's', and the note's bytes are
-//   exact | 's' | slot | key length u32 | key | version |  the records of a life that has ended |
-//   't' | as 's' | ms u64 | seq u64 |              entries of a stream up to that id
+//   | 'm' | slot | key length u32 | key | version |  as 's', and the bytes of the note are exact
+//   | 's' | slot | key length u32 | key | version |  the records of a life that has ended
+//   | 't' | as 's' | ms u64 | seq u64 |              entries of a stream up to that id
 // In the order of letters those that are collected at once come first, as the collector needs it.
 Bytes fences_target(uint16_t slot, ByteView name, uint64_t version);
 Bytes fields_target(uint16_t slot, ByteView name, uint64_t version);

@@ -307,13 +307,13 @@ Result<uint64_t> trim_stream(Keys& keys, Key& key, const Trim& trim) {
   const StreamId first = trim.by == Trim::By::id ? trim.first : highest_id;
   if (count == 0 || first <= key.stream().first) return 0;
   if (count == key.size() && first > key.stream().last && count > trimmed_at_once_max) {
-    keys.leave_trimmed(key, key.stream().last);
+    keys.leave_trimmed(key, key.stream().last, count);
     shrink(key, count, {}, {});
     return count;
   }
   TRY_ASSIGN(const Trimmed trimmed, find_trimmed(keys, key, count, first));
   if (trimmed.count > trimmed_at_once_max) {
-    keys.leave_trimmed(key, trimmed.last);
+    keys.leave_trimmed(key, trimmed.last, trimmed.count);
   } else {
     for (const auto& [sub, entry] : trimmed.records) {
       Value old;

@@ -11,10 +11,13 @@ namespace {
 // Of one compaction, or of a part of it.
 class PassOver final : public rocksdb::CompactionFilter {
  public:
-  explicit PassOver(DeadIntervals::Intervals intervals) : intervals_(std::move(intervals)) {}
+  PassOver(DeadIntervals::Intervals intervals, int levels)
+      : intervals_(std::move(intervals)), levels_(levels) {}
 
-  Decision FilterV2(int, const rocksdb::Slice& key, ValueType, const rocksdb::Slice&, std::string*,
-                    std::string* skip_until) const override {
+  // `level` is the one that is compacted into the next.
+  Decision FilterV2(int level, const rocksdb::Slice& key, ValueType, const rocksdb::Slice&,
+                    std::string*, std::string* skip_until) const noexcept override {
+    if (level != 0 && level + 2 < levels_) return Decision::kKeep;
     const auto behind = intervals_.upper_bound(to_view(key));
     if (behind == intervals_.begin()) return Decision::kKeep;
     const Bytes& end = std::prev(behind)->second;
@@ -26,6 +29,7 @@ class PassOver final : public rocksdb::CompactionFilter {
 
  private:
   const DeadIntervals::Intervals intervals_;
+  const int levels_;
 };
 
 }  // namespace
@@ -40,8 +44,7 @@ void DeadIntervals::watch(ByteView begin, ByteView end) {
 void DeadIntervals::revive_keys(const WriteSet& writes) {
   const std::lock_guard lock(mutex_);
   for (const WriteSet::Write& write : writes)
-    if (write.op == WriteOp::put || write.op == WriteOp::add)
-      cut_out(write.key, successor(write.key));
+    if (write.op != WriteOp::remove_range) cut_out(write.key, successor(write.key));
 }
 
 void DeadIntervals::revive(ByteView begin, ByteView end) {
@@ -83,11 +86,10 @@ void DeadIntervals::forget() {
 }
 
 std::unique_ptr<rocksdb::CompactionFilter> DeadIntervals::CreateCompactionFilter(
-    const rocksdb::CompactionFilter::Context& context) {
+    const rocksdb::CompactionFilter::Context&) noexcept {
   const std::lock_guard lock(mutex_);
-  const bool is_of_map = context.column_family_id == 0;
-  if (!is_of_map || !buried_ || intervals_.empty()) return nullptr;
-  return std::make_unique<PassOver>(intervals_);
+  if (!buried_ || intervals_.empty()) return nullptr;
+  return std::make_unique<PassOver>(intervals_, levels_);
 }
 
 }  // namespace trellis

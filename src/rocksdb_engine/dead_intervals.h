@@ -7,8 +7,10 @@
 //             then on compactions that begin pass over it. They have begun with all their tables,
 //             so what they pass over was written before and is hidden, whatever is revived since.
 //
-// An entry that is passed over is gone from the level that had it, and the range delete stays for
-// older ones below: none comes to light.
+// An entry that is passed over is gone from the level that had it, and the range delete hides older
+// ones below. But of tables that a compaction jumps over RocksDB does not even see what their range
+// deletes are, and leaves these out: so it jumps only where it takes the range delete along as a
+// whole, from level 0, or where nothing is below, into the last level. Those between are read.
 #pragma once
 
 #include <rocksdb/compaction_filter.h>
@@ -28,6 +30,8 @@ class DeadIntervals final : public rocksdb::CompactionFilterFactory {
  public:
   // By where they begin, with the end, exclusive.
   using Intervals = std::map<Bytes, Bytes, std::less<>>;
+
+  explicit DeadIntervals(int levels) : levels_(levels) {}
 
   // One interval at a time. REQUIRES: no write is under way; begin < end
   void watch(ByteView begin, ByteView end);
@@ -52,7 +56,7 @@ class DeadIntervals final : public rocksdb::CompactionFilterFactory {
   };
 
   std::unique_ptr<rocksdb::CompactionFilter> CreateCompactionFilter(
-      const rocksdb::CompactionFilter::Context& context) override;
+      const rocksdb::CompactionFilter::Context& context) noexcept override;
   const char* Name() const override { return "trellis.dead_intervals"; }
 
  private:
@@ -60,6 +64,7 @@ class DeadIntervals final : public rocksdb::CompactionFilterFactory {
   void revive_keys(const WriteSet& writes);
   void cut_out(ByteView begin, ByteView end);
 
+  const int levels_;
   std::atomic<bool> watching_{false};
   mutable std::mutex mutex_;
   Intervals intervals_;

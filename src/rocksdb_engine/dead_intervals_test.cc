@@ -17,23 +17,21 @@ Bytes key_of(uint64_t number) { return {static_cast<char>('a' + number)}; }
 
 class DeadIntervalsTest : public ::testing::Test {
  protected:
-  std::unique_ptr<rocksdb::CompactionFilter> filter(uint32_t family = 0) {
-    rocksdb::CompactionFilter::Context context;
-    context.column_family_id = family;
-    return dead_.CreateCompactionFilter(context);
-  }
+  static constexpr int levels = 7;
+
+  std::unique_ptr<rocksdb::CompactionFilter> filter() { return dead_.CreateCompactionFilter({}); }
   // Where a compaction goes on that meets this key; empty: it keeps it.
-  static Bytes passes_to(const rocksdb::CompactionFilter& filter, ByteView key) {
+  static Bytes passes_to(const rocksdb::CompactionFilter& filter, ByteView key, int level = 0) {
     std::string ignored;
     std::string skip_until;
     const Decision decision =
-        filter.FilterV2(0, to_slice(key), rocksdb::CompactionFilter::ValueType::kValue, "",
+        filter.FilterV2(level, to_slice(key), rocksdb::CompactionFilter::ValueType::kValue, "",
                         &ignored, &skip_until);
     EXPECT_EQ(decision == Decision::kRemoveAndSkipUntil, !skip_until.empty());
     return skip_until;
   }
 
-  DeadIntervals dead_;
+  DeadIntervals dead_{levels};
 };
 
 TEST_F(DeadIntervalsTest, NothingIsPassedOverBeforeItIsHiddenForGood) {
@@ -43,13 +41,15 @@ TEST_F(DeadIntervalsTest, NothingIsPassedOverBeforeItIsHiddenForGood) {
     dead_.watch("b", "d");
     EXPECT_EQ(filter(), nullptr);
     dead_.bury();
-    EXPECT_EQ(filter(1), nullptr) << "blocks";
     const auto one = filter();
     ASSERT_NE(one, nullptr);
     EXPECT_EQ(passes_to(*one, "a"), "");
     EXPECT_EQ(passes_to(*one, "b"), "d");
     EXPECT_EQ(passes_to(*one, "c7"), "d");
     EXPECT_EQ(passes_to(*one, "d"), "");
+    // Between two levels of which neither is the first or the last nothing is.
+    for (int level = 0; level < levels; level++)
+      EXPECT_EQ(passes_to(*one, "b", level), level == 0 || level >= levels - 2 ? "d" : "") << level;
   }
   EXPECT_EQ(filter(), nullptr);
 }
@@ -63,14 +63,15 @@ TEST_F(DeadIntervalsTest, WhatIsWrittenIsRevived) {
   writes.put("c", "v");
   writes.add("d", 1);
   writes.remove("e");
+  writes.remove_range("e5", "e7");
   writes.put("f", "v");
   dead_.revive(writes);
   const DeadIntervals::Intervals expected = {
-      {"b", "c"}, {successor("c"), "d"}, {successor("d"), "f"}};
+      {"b", "c"}, {successor("c"), "d"}, {successor("d"), "e"}, {successor("e"), "f"}};
   EXPECT_EQ(dead_.watched(), expected);
   EXPECT_EQ(passes_to(*filter(), "b5"), "c");
   EXPECT_EQ(passes_to(*filter(), "c"), "");
-  EXPECT_EQ(passes_to(*filter(), "e"), "f");
+  EXPECT_EQ(passes_to(*filter(), "e6"), "f");
   EXPECT_EQ(passes_to(*before, "c"), "f") << "it has no tables with what came later";
 }
 

@@ -39,7 +39,7 @@ namespace trellis {
 namespace {
 
 constexpr size_t prefetched_writes_max = 512;  // what they read fits into the nearer caches
-constexpr size_t reclaimed_around_max = 32;    // entries that are seen in what was emptied
+constexpr size_t seen_in_reclaimed_max = 32;   // of more there is little to gain
 
 // DeleteRange has no "to the end": this is greater than every key. It is long, but deleting to the
 // end of the map is rare: every area of the map has an area behind it.
@@ -125,7 +125,7 @@ class Store final : public RocksdbEngine {
   rocksdb::DB& db_;
   rocksdb::ColumnFamilyHandle& main_;
   rocksdb::ColumnFamilyHandle& blocks_family_;
-  ReadEpochs& epochs_;  // of all who read or write the main family: tree_memtable.h
+  ReadEpochs& epochs_;   // of all who read or write the main family: tree_memtable.h
   DeadIntervals& dead_;  // of the main family
   const StoreIdentity identity_;
   // Held shared by commits that expect nothing, and alone from checking an expectation to the write
@@ -146,7 +146,7 @@ class Store final : public RocksdbEngine {
 Store::~Store() {
   // Twice, so that the note about the first is itself durable and the next start can tell a log
   // that rots in the meantime from one that was never synced. Best effort: nobody can be told.
-  if (!wal_.wait_durable(wal_.last_ticket()).has_value()) return;
+  if (!wal_.wait_durable(wal_.last_ticket()).has_value() || !wal_.check().has_value()) return;
   rocksdb::WriteBatch batch;
   batch.PutLogData(encode_sync_note(wal_.durable())).PermitUncheckedError();
   if (write_unsynced(db_, batch).ok()) discard(wal_.sync());
@@ -364,22 +364,29 @@ Status Store::bury_unseen(ByteView begin, ByteView end) {
   }
   TRY_ASSIGN(const ScanPage page, scan({.begin = begin,
                                         .end = end,
-                                        .entries_max = reclaimed_around_max,
+                                        .entries_max = seen_in_reclaimed_max,
                                         .reading = ScanRequest::Reading::once},
                                        [&](ByteView key, ByteView) {
                                          dead_.revive(key, successor(key));
                                          return Visit::go_on;
                                        }));
-  if (page.resume) dead_.revive(*page.resume, end);
+  if (page.resume) return {};
   {
+    // A load that was begun has told and is seen, or it meets the range delete.
+    const std::unique_lock no_load(taking_over_);
     const std::unique_lock no_commit(commit_mutex_);
+    TRY(wal_.check());
     rocksdb::WriteBatch batch;
     for (const auto& [first, last] : dead_.watched()) batch.DeleteRange(&main_, first, last);
     if (const rocksdb::Status status = write_unsynced(db_, batch); !status.ok())
       return write_error(status);
   }
-  TRY(wait_durable(last_ticket()));
-  dead_.bury();
+  const CommitTicket hidden = last_ticket();
+  TRY(wait_durable(hidden));
+  // Whoever reads many keys as of one instant may have begun before.
+  uint64_t oldest_read = 0;
+  db_.GetIntProperty(rocksdb::DB::Properties::kOldestSnapshotSequence, &oldest_read);
+  if (oldest_read == 0 || oldest_read >= hidden.value) dead_.bury();
   return {};
 }
 
@@ -406,12 +413,16 @@ Status Store::compact_interval(ByteView begin, ByteView end, std::atomic<bool>* 
 
 Status Store::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
   if (empty_interval(begin, end) || (canceled != nullptr && *canceled)) return {};
-  // One at a time: what comes meanwhile goes by reading it. So it does on a full disk.
+  // One at a time: what comes meanwhile is read. So is what cannot be hidden, on a full disk.
   const std::unique_lock alone(dead_mutex_, std::try_to_lock);
   std::optional<DeadIntervals::Watch> watch;
   if (alone.owns_lock() && room_.check_floor().has_value()) {
     watch.emplace(dead_);
-    TRY(bury_unseen(begin, end.empty() ? ByteView(beyond_all_keys()) : end));
+    const Status buried = bury_unseen(begin, end.empty() ? ByteView(beyond_all_keys()) : end);
+    if (!buried) {
+      watch.reset();
+      log_warn("what was removed is read to leave the disk", {{"why", buried.error().message}});
+    }
   }
   return compact_interval(begin, end, canceled);
 }

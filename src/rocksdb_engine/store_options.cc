@@ -89,7 +89,7 @@ StoreOptions make_store_options(const RocksdbOptions& options, rocksdb::Env& env
   store.main.memtable_whole_key_filtering = false;
   store.main.memtable_prefix_bloom_size_ratio = 0.01;
   store.main.prefix_extractor = make_collection_prefix();
-  store.main_dead = std::make_shared<DeadIntervals>();
+  store.main_dead = std::make_shared<DeadIntervals>(store.main.num_levels);
   store.main.compaction_filter_factory = store.main_dead;
   store.main.periodic_compaction_seconds = 0;  // with a filter it would be a month
   store.main.merge_operator = make_counter_operator();

@@ -165,8 +165,31 @@ TEST(RedisMetadata, Vectors) {
   EXPECT_EQ(types, 0x1feu) << "all eight types";
 }
 
+TEST(RedisMetadata, FlagsOfOtherTypesAreRefused) {
+  const auto expect_refused = [](RedisMetadata metadata, std::string_view what) {
+    metadata.version = 1;
+    Bytes bytes;
+    append_redis_metadata(bytes, metadata);
+    const auto decoded = decode_redis_metadata(bytes);
+    ASSERT_FALSE(decoded.has_value()) << what;
+    EXPECT_NE(decoded.error().message.find(what), std::string::npos) << decoded.error().message;
+  };
+  RedisMetadata metadata;
+  metadata.type = RedisType::stream;
+  metadata.record_bytes = 1;
+  expect_refused(metadata, "bytes of a stream");
+  metadata.has_fences = true;
+  expect_refused(metadata, "fences of a stream");
+  metadata.type = RedisType::list;
+  expect_refused(metadata, "fences of a list");
+  metadata.has_fences = false;
+  metadata.next_field_ms = 1;
+  expect_refused(metadata, "fields of a list");
+}
+
 TEST(RedisMetadata, UnknownFlagsAreRefused) {
-  for (const char* hex : {"", "80", "89", "90", "c1", "00", "0f", "a1", "a3", "a8", "c4", "42", "91", "98", "18"})
+  for (const char* hex :
+       {"", "80", "89", "90", "c1", "00", "0f", "a1", "a3", "a8", "c4", "42", "91"})
     EXPECT_FALSE(decode_redis_metadata(*from_hex(hex) + Bytes(200, '\0')).has_value() &&
                  *hex != '\0')
         << hex;
