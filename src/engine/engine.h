@@ -86,6 +86,11 @@ struct ScanPage {
   Bytes evidence;
 };
 
+struct KeyInterval {
+  Bytes begin;
+  Bytes end;  // exclusive; empty: to the end of the map
+};
+
 enum class Visit : bool { go_on, stop };
 // The views die when the visitor returns. A visitor must not call the engine. A scan that fails
 // may have visited entries before; they are of one instant all the same.
@@ -209,12 +214,12 @@ class Engine {
 
   virtual BlockStore& blocks() = 0;
 
-  // A hint: what was removed in [begin, end) may leave the disk now, also blocks, by the keys that
-  // FsBlockKey gives them. May take long; changes nothing that anyone reads. Returns early, and not
-  // with an error for it, after *canceled became true.
-  virtual Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
-    (void)begin;
-    (void)end;
+  // A hint: what was removed in these intervals may leave the disk now, also blocks, by the keys
+  // that FsBlockKey gives them. All of a time together are cheaper. May take long; changes nothing
+  // that anyone reads. Returns early, and not with an error for it, after *canceled became true.
+  // REQUIRES: no two overlap.
+  virtual Status reclaim(const std::vector<KeyInterval>& intervals, std::atomic<bool>* canceled) {
+    (void)intervals;
     (void)canceled;
     return {};
   }

@@ -221,9 +221,10 @@ Status FaultyEngine::wait_durable(CommitTicket ticket) {
   return inner_->wait_durable(ticket);
 }
 
-Status FaultyEngine::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
+Status FaultyEngine::reclaim(const std::vector<KeyInterval>& intervals,
+                             std::atomic<bool>* canceled) {
   if (crashed_) return crashed_error();
-  return inner_->reclaim(begin, end, canceled);
+  return inner_->reclaim(intervals, canceled);
 }
 
 Status FaultyEngine::checkpoint(const std::filesystem::path& folder) {

@@ -86,7 +86,7 @@ class FaultyEngine final : public Engine {
   bool shared() const override { return inner_->shared(); }
   Status room() const override { return inner_->room(); }
   BlockStore& blocks() override { return blocks_; }
-  Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) override;
+  Status reclaim(const std::vector<KeyInterval>& intervals, std::atomic<bool>* canceled) override;
   Status checkpoint(const std::filesystem::path& folder) override;
 
  private:

@@ -428,8 +428,9 @@ namespace {
 
 Status reclaim_blocks(Engine& engine, const BlockId& first, uint64_t end, uint64_t bytes) {
   if (bytes < reclaimed_bytes_min) return {};
-  return engine.reclaim(encode(FsBlockKey{first.keyspace, first.data, first.index}),
-                        encode(FsBlockKey{first.keyspace, first.data, end}), nullptr);
+  return engine.reclaim({{encode(FsBlockKey{first.keyspace, first.data, first.index}),
+                          encode(FsBlockKey{first.keyspace, first.data, end})}},
+                        nullptr);
 }
 
 }  // namespace

@@ -281,30 +281,30 @@ void RedisGarbageOwner::note_removed(const Garbage& note, std::span<const KeyPar
   if (note.bytes < reclaimed_bytes_min) return;
   const std::lock_guard lock(mutex_);
   for (const KeyPart& part : parts)
-    if (part.from[redis_table_offset] != 'c') removed_.push_back(part);
+    if (part.from[redis_table_offset] != 'c') removed_.push_back({part.from, part.end});
 }
 
 // Lives that stood side by side leave as one: a table of the store has some of many.
-Result<std::vector<KeyPart>> RedisGarbageOwner::take_removed(Engine& engine) {
-  std::vector<KeyPart> all;
+Result<std::vector<KeyInterval>> RedisGarbageOwner::take_removed(Engine& engine) {
+  std::vector<KeyInterval> all;
   {
     const std::lock_guard lock(mutex_);
     all.swap(removed_);
   }
-  std::ranges::sort(all, {}, &KeyPart::from);
-  std::vector<KeyPart> joined;
-  for (KeyPart& part : all) {
+  std::ranges::sort(all, {}, &KeyInterval::begin);
+  std::vector<KeyInterval> joined;
+  for (KeyInterval& one : all) {
     bool is_next = !joined.empty();
-    if (is_next && joined.back().end < part.from) {
+    if (is_next && joined.back().end < one.begin) {
       TRY_ASSIGN(const ScanPage between,
-                 engine.scan({.begin = joined.back().end, .end = part.from, .entries_max = 1},
+                 engine.scan({.begin = joined.back().end, .end = one.begin, .entries_max = 1},
                              [](ByteView, ByteView) { return Visit::stop; }));
       is_next = between.entries == 0;
     }
     if (is_next)
-      joined.back().end = std::max(joined.back().end, part.end);
+      joined.back().end = std::max(joined.back().end, one.end);
     else
-      joined.push_back(std::move(part));
+      joined.push_back(std::move(one));
   }
   return joined;
 }

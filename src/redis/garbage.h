@@ -21,7 +21,7 @@ class RedisGarbageOwner final : public GarbageOwner {
   bool is_at_once(const Garbage& note) const override;
   bool expires() const override { return server_.expires_actively(); }
   bool is_shared(const Garbage& note) const override;  // a database is
-  Result<std::vector<KeyPart>> take_removed(Engine& engine) override;
+  Result<std::vector<KeyInterval>> take_removed(Engine& engine) override;
 
  private:
   Status expire(Tenant& tenant, std::span<const Garbage> notes);
@@ -48,7 +48,7 @@ class RedisGarbageOwner final : public GarbageOwner {
   // Who watches a key saw its time come.
   WatchTable nobody_;
   std::mutex mutex_;
-  std::vector<KeyPart> removed_;  // large ones that may still be on the disk
+  std::vector<KeyInterval> removed_;  // large ones that may still be on the disk
   std::map<Target, Flushed> flushed_;
 };
 

@@ -1,5 +1,6 @@
 #include "rocksdb_engine/dead_intervals.h"
 
+#include <iterator>
 #include <utility>
 
 #include "base/assert.h"
@@ -36,7 +37,10 @@ class PassOver final : public rocksdb::CompactionFilter {
 
 void DeadIntervals::watch(ByteView begin, ByteView end) {
   const std::lock_guard lock(mutex_);
-  ASSERT(begin < end && intervals_.empty());
+  ASSERT(begin < end);
+  const auto next = intervals_.lower_bound(begin);
+  ASSERT(next == intervals_.end() || end <= next->first);
+  ASSERT(next == intervals_.begin() || std::prev(next)->second <= begin);
   intervals_.emplace(begin, end);
   watching_.store(true, std::memory_order_relaxed);
 }

@@ -33,7 +33,7 @@ class DeadIntervals final : public rocksdb::CompactionFilterFactory {
 
   explicit DeadIntervals(int levels) : levels_(levels) {}
 
-  // One interval at a time. REQUIRES: no write is under way; begin < end
+  // REQUIRES: no write is under way; begin < end; no two overlap.
   void watch(ByteView begin, ByteView end);
   // Any thread; next to nothing while nothing is watched.
   void revive(const WriteSet& writes) {

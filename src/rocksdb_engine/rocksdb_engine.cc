@@ -105,7 +105,7 @@ class Store final : public RocksdbEngine {
 
   EngineFigures figures() const override;
   const StoreIdentity& identity() const override { return identity_; }
-  Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) override;
+  Status reclaim(const std::vector<KeyInterval>& intervals, std::atomic<bool>* canceled) override;
   Status compact() override;
 
  private:
@@ -118,8 +118,10 @@ class Store final : public RocksdbEngine {
   void append(BatchBytes& batch, const WriteSet& writes);
   void write(BatchBytes& bytes, Commits commits, Outcomes outcomes);
   void commit_in_order(Commits commits, Outcomes outcomes);
-  Status bury_unseen(ByteView begin, ByteView end);
-  Status compact_interval(ByteView begin, ByteView end, std::atomic<bool>* canceled);
+  Status bury_unseen(const std::vector<KeyInterval>& intervals);
+  Result<bool> has_tables_in(const KeyInterval& interval);
+  Status revive_seen(const KeyInterval& interval);
+  Status compact_interval(const KeyInterval& interval, std::atomic<bool>* canceled);
 
   const std::unique_ptr<Database> database_;
   rocksdb::DB& db_;
@@ -347,37 +349,52 @@ Status Store::compact() {
   return {};
 }
 
-// Finds out where in the interval nothing is seen (dead_intervals.h). Whatever hides it there, a
-// range delete of ours hides it too, so that nothing depends on what is passed over.
-Status Store::bury_unseen(ByteView begin, ByteView end) {
-  const rocksdb::Range all(to_slice(begin), to_slice(end));
-  uint64_t table_bytes = 0;
-  const rocksdb::Status sized =
-      db_.GetApproximateSizes({.include_memtables = false}, &main_, &all, 1, &table_bytes);
+Result<bool> Store::has_tables_in(const KeyInterval& interval) {
+  const rocksdb::Range range(to_slice(interval.begin), to_slice(interval.end));
+  uint64_t bytes = 0;
+  const rocksdb::Status sized = db_.GetApproximateSizes({}, &main_, &range, 1, &bytes);
   if (!sized.ok()) return read_error(sized);
-  if (table_bytes == 0) return {};
-  {
-    // Who is writing is done with it or will tell. For a moment: they wait.
-    const std::unique_lock no_load(taking_over_);
-    const std::unique_lock no_commit(commit_mutex_);
-    dead_.watch(begin, end);
-  }
-  TRY_ASSIGN(const ScanPage page, scan({.begin = begin,
-                                        .end = end,
+  return bytes > 0;
+}
+
+Status Store::revive_seen(const KeyInterval& interval) {
+  TRY_ASSIGN(const ScanPage page, scan({.begin = interval.begin,
+                                        .end = interval.end,
                                         .entries_max = seen_in_reclaimed_max,
                                         .reading = ScanRequest::Reading::once},
                                        [&](ByteView key, ByteView) {
                                          dead_.revive(key, successor(key));
                                          return Visit::go_on;
                                        }));
-  if (page.resume) return {};
+  if (page.resume) dead_.revive(interval.begin, interval.end);
+  return {};
+}
+
+// Finds out where in the intervals nothing is seen (dead_intervals.h). Whatever hides it there, a
+// range delete of ours hides it too, so that nothing depends on what is passed over.
+Status Store::bury_unseen(const std::vector<KeyInterval>& intervals) {
+  std::vector<KeyInterval> stored;
+  for (KeyInterval interval : intervals) {
+    if (empty_interval(interval.begin, interval.end)) continue;
+    if (interval.end.empty()) interval.end = beyond_all_keys();
+    TRY_ASSIGN(const bool is_stored, has_tables_in(interval));
+    if (is_stored) stored.push_back(std::move(interval));
+  }
+  if (stored.empty()) return {};
+  {
+    // Who is writing is done with it or will tell. For a moment: they wait.
+    const std::unique_lock no_load(taking_over_);
+    const std::unique_lock no_commit(commit_mutex_);
+    for (const KeyInterval& interval : stored) dead_.watch(interval.begin, interval.end);
+  }
+  for (const KeyInterval& interval : stored) TRY(revive_seen(interval));
   {
     // A load that was begun has told and is seen, or it meets the range delete.
     const std::unique_lock no_load(taking_over_);
     const std::unique_lock no_commit(commit_mutex_);
     TRY(wal_.check());
     rocksdb::WriteBatch batch;
-    for (const auto& [first, last] : dead_.watched()) batch.DeleteRange(&main_, first, last);
+    for (const auto& [begin, end] : dead_.watched()) batch.DeleteRange(&main_, begin, end);
     if (const rocksdb::Status status = write_unsynced(db_, batch); !status.ok())
       return write_error(status);
   }
@@ -392,9 +409,9 @@ Status Store::bury_unseen(ByteView begin, ByteView end) {
 
 // Only what lies in the interval is rewritten, beside other work: what range deletes cover there
 // goes from the disk, which otherwise waits until enough is written around it.
-Status Store::compact_interval(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
-  const rocksdb::Slice first = to_slice(begin);
-  const rocksdb::Slice last = to_slice(end);
+Status Store::compact_interval(const KeyInterval& interval, std::atomic<bool>* canceled) {
+  const rocksdb::Slice first = to_slice(interval.begin);
+  const rocksdb::Slice last = to_slice(interval.end);
   rocksdb::CompactRangeOptions options;
   options.exclusive_manual_compaction = false;
   // What goes is above the last level, or in it below the range delete that comes down.
@@ -404,27 +421,33 @@ Status Store::compact_interval(ByteView begin, ByteView end, std::atomic<bool>* 
   options.canceled = canceled;
   for (rocksdb::ColumnFamilyHandle* family : {&main_, &blocks_family_}) {
     const rocksdb::Status status =
-        db_.CompactRange(options, family, &first, end.empty() ? nullptr : &last);
+        db_.CompactRange(options, family, &first, interval.end.empty() ? nullptr : &last);
     if (status.IsManualCompactionPaused()) return {};  // canceled
     if (!status.ok()) return read_error(status);
   }
   return {};
 }
 
-Status Store::reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) {
-  if (empty_interval(begin, end) || (canceled != nullptr && *canceled)) return {};
+Status Store::reclaim(const std::vector<KeyInterval>& intervals, std::atomic<bool>* canceled) {
+  const auto is_canceled = [&] { return canceled != nullptr && *canceled; };
+  if (is_canceled()) return {};
   // One at a time: what comes meanwhile is read. So is what cannot be hidden, on a full disk.
   const std::unique_lock alone(dead_mutex_, std::try_to_lock);
   std::optional<DeadIntervals::Watch> watch;
   if (alone.owns_lock() && room_.check_floor().has_value()) {
     watch.emplace(dead_);
-    const Status buried = bury_unseen(begin, end.empty() ? ByteView(beyond_all_keys()) : end);
+    const Status buried = bury_unseen(intervals);
     if (!buried) {
       watch.reset();
       log_warn("what was removed is read to leave the disk", {{"why", buried.error().message}});
     }
   }
-  return compact_interval(begin, end, canceled);
+  for (const KeyInterval& interval : intervals) {
+    if (empty_interval(interval.begin, interval.end)) continue;
+    if (is_canceled()) break;
+    TRY(compact_interval(interval, canceled));
+  }
+  return {};
 }
 
 Result<std::unique_ptr<Database>> open_database(const RocksdbOptions& options, rocksdb::Env& env) {

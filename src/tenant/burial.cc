@@ -127,7 +127,7 @@ Status Collector::purge_blocks(const Entry& entry, const PurgeProgress& progress
   if (!is_all || progress.bytes_total < reclaim_bytes_min) return {};
   const Bytes begin = encode(FsBlockKey{entry.keyspace, {}, 0});
   const Bytes end = encode(FsBlockKey{entry.keyspace, DataId{UINT64_MAX}, UINT64_MAX});
-  return map_.engine.reclaim(begin, end, &stopping_);
+  return map_.engine.reclaim({{begin, end}}, &stopping_);
 }
 
 // Cut anew after each start: what was removed beyond the cursor is found to be empty.
@@ -154,7 +154,7 @@ Status Collector::finish_purge(const Entry& entry, PurgeProgress progress) {
   for (const KeyMode mode : purged_modes) {
     if (progress.bytes_done < reclaim_bytes_min) break;
     const auto [begin, end] = keyspace_interval(mode, entry.keyspace);
-    TRY(map_.engine.reclaim(begin, end, &stopping_));
+    TRY(map_.engine.reclaim({{begin, end}}, &stopping_));
   }
   if (stopping_) return {};  // the next start does it again, and to the end
   progress.finished_ms = std::max<uint64_t>(progress.updated_ms, 1);
@@ -247,7 +247,7 @@ Status Collector::purge_pages(const Entry& entry, PurgeProgress progress) {
   TRY_ASSIGN(const auto tenant, keyspaces_.tenant(entry.keyspace));
   tenant->doubt_figures();  // it did not see these writes
   if (progress.bytes_done / reclaim_bytes == done_before / reclaim_bytes) return {};
-  return map_.engine.reclaim(area, std::min(progress.cursor, prefix_end(area)), &stopping_);
+  return map_.engine.reclaim({{area, std::min(progress.cursor, prefix_end(area))}}, &stopping_);
 }
 
 }  // namespace trellis

@@ -540,8 +540,8 @@ Result<bool> Collector::collect_slice(Tenant& tenant, std::span<const Garbage> n
 Status Collector::reclaim_removed() {
   for (GarbageOwner* const owner : owners_) {
     if (owner == nullptr) continue;
-    TRY_ASSIGN(const std::vector<KeyPart> removed, owner->take_removed(map_.engine));
-    for (const KeyPart& part : removed) TRY(map_.engine.reclaim(part.from, part.end, &stopping_));
+    TRY_ASSIGN(const std::vector<KeyInterval> removed, owner->take_removed(map_.engine));
+    if (!removed.empty()) TRY(map_.engine.reclaim(removed, &stopping_));
   }
   return {};
 }

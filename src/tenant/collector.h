@@ -87,7 +87,10 @@ class GarbageOwner {
   // Whether several threads may collect this note at the same time, each a part.
   virtual bool is_shared(const Garbage&) const { return false; }
   // Intervals of which so much was removed that the disk should have it back now; each once.
-  virtual Result<std::vector<KeyPart>> take_removed(Engine&) { return std::vector<KeyPart>(); }
+  // No two overlap.
+  virtual Result<std::vector<KeyInterval>> take_removed(Engine&) {
+    return std::vector<KeyInterval>();
+  }
 };
 
 struct CollectorPace {

@@ -62,9 +62,9 @@ TEST_P(CommitConformance, ReclaimingChangesNothing) {
   Commit middle;
   middle.writes.remove_range(raw("b"), raw("d"));
   ASSERT_OK(commit(engine(), middle));
-  ASSERT_OK(engine().reclaim(raw("b"), raw("d"), nullptr));
+  ASSERT_OK(engine().reclaim({{raw("b"), raw("d")}}, nullptr));
   EXPECT_EQ(names(), "a d ");
-  ASSERT_OK(engine().reclaim(raw(""), {}, nullptr));
+  ASSERT_OK(engine().reclaim({{raw(""), {}}}, nullptr));
   EXPECT_EQ(names(), "a d ");
 }
 

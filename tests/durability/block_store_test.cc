@@ -173,7 +173,7 @@ TEST_F(RocksdbBlocks, AKeyspaceGoesAtOnceWithAllItsVersions) {
   engine.reset();
   engine = open();
   EXPECT_EQ(listed(5), 0u);
-  ASSERT_TRUE(engine->reclaim("x", "y", nullptr).has_value());
+  ASSERT_TRUE(engine->reclaim({{"x", "y"}}, nullptr).has_value());
   EXPECT_LT(table_bytes(), before * 7 / 10);
   EXPECT_EQ(listed(4), count);
   EXPECT_EQ(listed(5), 0u);

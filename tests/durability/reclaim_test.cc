@@ -67,10 +67,10 @@ TEST_F(Reclaim, TheDiskGetsItBack) {
   ASSERT_GT(full, 3u * entries * 1'000);
   ASSERT_TRUE(remove_all(*engine, "b", "c").has_value());
   std::atomic<bool> canceled = true;
-  ASSERT_TRUE(engine->reclaim("b", "c", &canceled).has_value());
+  ASSERT_TRUE(engine->reclaim({{"b", "c"}}, &canceled).has_value());
   EXPECT_GE(table_bytes(), full) << "nothing was done";
   canceled = false;
-  ASSERT_TRUE(engine->reclaim("b", "c", &canceled).has_value());
+  ASSERT_TRUE(engine->reclaim({{"b", "c"}}, &canceled).has_value());
   EXPECT_LT(table_bytes(), full * 7 / 10);
   EXPECT_EQ(stored(*engine, "a").size(), static_cast<size_t>(entries));
   EXPECT_EQ(stored(*engine, "b").size(), 0u);
@@ -94,7 +94,7 @@ TEST_F(Reclaim, WhatNobodySeesIsNotRead) {
   const uint64_t full = table_bytes();
   ASSERT_TRUE(remove_all(*engine, "b", "c").has_value());
   ASSERT_TRUE(put(*engine, "b7", "here").has_value());
-  ASSERT_TRUE(engine->reclaim("b", "c", nullptr).has_value());
+  ASSERT_TRUE(engine->reclaim({{"b", "c"}}, nullptr).has_value());
   EXPECT_LT(table_bytes(), full * 7 / 10);
   EXPECT_EQ(get(*engine, "b7"), "here");
   EXPECT_EQ(get(*engine, "b1000"), "(none)");
@@ -135,7 +135,11 @@ class ReclaimModel : public Reclaim {
   }
 
   void reclaim(uint64_t begin, uint64_t end) {
-    ASSERT_TRUE(engine_->reclaim(key_of(begin), key_of(end), nullptr).has_value());
+    std::vector<KeyInterval> intervals = {{key_of(begin), key_of(end)}};
+    if (begin > 0 && random_.one_in(2))
+      intervals.push_back({key_of(0), key_of(some_key() % begin)});
+    if (random_.one_in(2)) intervals.push_back({key_of(end), random_.one_in(2) ? "" : "k9"});
+    ASSERT_TRUE(engine_->reclaim(intervals, nullptr).has_value());
   }
 
   void step() {
@@ -186,10 +190,10 @@ TEST_F(Reclaim, NeedsNoLogThatTakesWrites) {
   ASSERT_FALSE(put(*engine, "k", "v").has_value());
   is_full = false;
   // RocksDB goes on by itself, with the same log.
-  Status given_back = engine->reclaim("b", "c", nullptr);
+  Status given_back = engine->reclaim({{"b", "c"}}, nullptr);
   for (int i = 0; i < 3'000 && !given_back; i++) {
     SystemClock().pause_us(10'000);
-    given_back = engine->reclaim("b", "c", nullptr);
+    given_back = engine->reclaim({{"b", "c"}}, nullptr);
   }
   EXPECT_TRUE(given_back.has_value()) << to_string(given_back.error());
   EXPECT_LT(table_bytes(), full * 7 / 10);
@@ -238,7 +242,7 @@ TEST_F(Reclaim, WhatIsWrittenMeanwhileStays) {
       while (at_work > 0) {
         const uint64_t begin = random.below(keys * writers);
         const uint64_t end = begin + 1 + random.below(keys * writers);
-        EXPECT_TRUE(engine->reclaim(key_of(begin), key_of(end), nullptr).has_value());
+        EXPECT_TRUE(engine->reclaim({{key_of(begin), key_of(end)}}, nullptr).has_value());
       }
     });
   }
@@ -277,7 +281,7 @@ TEST_F(Reclaim, NoOlderEntryComesToLight) {
   removal.writes.remove_range("b!", "b!!");
   ASSERT_TRUE(commit(*engine, removal).has_value());
   looks = 1;
-  ASSERT_TRUE(engine->reclaim("b", "c", nullptr).has_value());
+  ASSERT_TRUE(engine->reclaim({{"b", "c"}}, nullptr).has_value());
   EXPECT_GT(looks, 3);
   looks = 0;
   EXPECT_EQ(stored(*engine, "b").size(), 0u);
@@ -330,7 +334,7 @@ TEST_F(Reclaim, WhatIsWrittenOrLoadedAtAnyStepStays) {
     folder = fmt::format("bx{}", first);
     load_at = first;
     step = 0;
-    EXPECT_TRUE(engine->reclaim("b", "c", nullptr).has_value());
+    EXPECT_TRUE(engine->reclaim({{"b", "c"}}, nullptr).has_value());
     const int steps = step.exchange(-1);
     EXPECT_GT(steps, 4);
     EXPECT_EQ(load_at, steps_max) << "nothing was loaded";
@@ -371,7 +375,7 @@ TEST(ReclaimCut, AllOrNothingAtAnyWrite) {
     removal.durability = Durability::off;
     ASSERT_TRUE(commit(*engine, removal).has_value());
     cutter.arm(20);
-    discard(engine->reclaim("k", "l", nullptr));
+    discard(engine->reclaim({{"k", "l"}}, nullptr));
     engine.reset();
     engine = reopen();
     ASSERT_NE(engine, nullptr);
@@ -381,7 +385,7 @@ TEST(ReclaimCut, AllOrNothingAtAnyWrite) {
     stored_round = Value();
     EXPECT_EQ(stored(*engine, "k").size(), is_gone ? 0u : count);
     (is_gone ? gone : lost)++;
-    ASSERT_TRUE(engine->reclaim("k", "l", nullptr).has_value());
+    ASSERT_TRUE(engine->reclaim({{"k", "l"}}, nullptr).has_value());
     EXPECT_EQ(stored(*engine, "k").size(), is_gone ? 0u : count);
   }
   EXPECT_TRUE(test_scale() == "quick" || (lost > 0 && gone > 0)) << lost << ' ' << gone;

@@ -67,10 +67,10 @@ class HookedEngine final : public Engine {
   bool shared() const override { return inner_.shared(); }
   Status room() const override { return on_room ? on_room() : inner_.room(); }
   BlockStore& blocks() override { return inner_.blocks(); }
-  Status reclaim(ByteView begin, ByteView end, std::atomic<bool>* canceled) override {
+  Status reclaim(const std::vector<KeyInterval>& intervals, std::atomic<bool>* canceled) override {
     reclaims++;
     if (const auto hook = take(on_reclaim)) hook();
-    return inner_.reclaim(begin, end, canceled);
+    return inner_.reclaim(intervals, canceled);
   }
   Status checkpoint(const std::filesystem::path& folder) override {
     return inner_.checkpoint(folder);
