@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "codec/address.h"
 #include "codec/redis_keys.h"
@@ -19,7 +20,10 @@ constexpr size_t few_records = 1'000;  // of a life
 constexpr uint64_t measured_bytes_min = 1024 * 1024;
 constexpr size_t life_entries_max = 65'536;  // in one transaction
 constexpr size_t life_bytes_max = 8 * 1024 * 1024;
+// What leaves the disk at once, with what stood beside it; from where on it waits for that.
 constexpr uint64_t reclaimed_bytes_min = 16 << 20;
+constexpr uint64_t removed_bytes_min = 1 << 20;
+constexpr size_t removed_max = 256;
 constexpr size_t flushed_keys_max = 32;  // in one transaction
 constexpr size_t flushed_pages_max = 8;  // at a time
 constexpr size_t expired_max = 16;       // in one transaction
@@ -245,7 +249,7 @@ Result<bool> RedisGarbageOwner::remove_measured(Tenant& tenant, const Garbage& n
     return true;
   };
   TRY_ASSIGN(const bool is_gone, while_noted(tenant, note, life, remove));
-  note_removed(note, removed);
+  if (is_gone) note_removed(removed, note.bytes);
   return is_gone;
 }
 
@@ -272,41 +276,57 @@ Result<bool> RedisGarbageOwner::remove_life(Tenant& tenant, const Garbage& note,
     return page.is_whole;
   };
   TRY_ASSIGN(const bool is_gone, while_noted(tenant, note, life, remove));
-  if (is_gone) note_removed(note, parts);
+  if (is_gone) note_removed(parts, note.bytes);
   return is_gone;
 }
 
 // Fences are few.
-void RedisGarbageOwner::note_removed(const Garbage& note, std::span<const KeyPart> parts) {
-  if (note.bytes < reclaimed_bytes_min) return;
+void RedisGarbageOwner::note_removed(std::span<const KeyPart> parts, uint64_t bytes) {
+  if (bytes < removed_bytes_min) return;
   const std::lock_guard lock(mutex_);
   for (const KeyPart& part : parts)
-    if (part.from[redis_table_offset] != 'c') removed_.push_back({part.from, part.end});
+    if (part.from[redis_table_offset] != 'c') removed_.push_back({{part.from, part.end}, bytes});
+  has_newly_removed_ = true;
 }
 
-// Lives that stood side by side leave as one: a table of the store has some of many.
+// What stood side by side leaves as one, for a table of the store has some of many. What comes to
+// little even so would have more rewritten around it than goes: it waits for its neighbours.
 Result<std::vector<KeyInterval>> RedisGarbageOwner::take_removed(Engine& engine) {
-  std::vector<KeyInterval> all;
+  std::vector<Removed> all;
   {
     const std::lock_guard lock(mutex_);
+    if (!std::exchange(has_newly_removed_, false)) return std::vector<KeyInterval>();
     all.swap(removed_);
   }
-  std::ranges::sort(all, {}, &KeyInterval::begin);
-  std::vector<KeyInterval> joined;
-  for (KeyInterval& one : all) {
+  std::ranges::sort(all, {}, [](const Removed& one) -> const Bytes& { return one.interval.begin; });
+  std::vector<Removed> joined;
+  for (Removed& one : all) {
     bool is_next = !joined.empty();
-    if (is_next && joined.back().end < one.begin) {
+    if (is_next && joined.back().interval.end < one.interval.begin) {
+      const ByteView begin = joined.back().interval.end;
       TRY_ASSIGN(const ScanPage between,
-                 engine.scan({.begin = joined.back().end, .end = one.begin, .entries_max = 1},
+                 engine.scan({.begin = begin, .end = one.interval.begin, .entries_max = 1},
                              [](ByteView, ByteView) { return Visit::stop; }));
       is_next = between.entries == 0;
     }
-    if (is_next)
-      joined.back().end = std::max(joined.back().end, one.end);
-    else
+    if (is_next) {
+      joined.back().interval.end = std::max(joined.back().interval.end, one.interval.end);
+      joined.back().bytes += one.bytes;
+    } else {
       joined.push_back(std::move(one));
+    }
   }
-  return joined;
+  std::vector<KeyInterval> large;
+  std::vector<Removed> small;
+  for (Removed& one : joined) {
+    if (one.bytes >= reclaimed_bytes_min)
+      large.push_back(std::move(one.interval));
+    else
+      small.push_back(std::move(one));
+  }
+  const std::lock_guard lock(mutex_);
+  if (small.size() <= removed_max) std::ranges::move(small, std::back_inserter(removed_));
+  return large;
 }
 
 // A bit of what was left to do about the fences of a collection; true if the note is gone.
@@ -375,12 +395,19 @@ std::optional<KeyPart> RedisGarbageOwner::take_part(const Tenant& tenant, const 
   return part;
 }
 
-void RedisGarbageOwner::put_back(const Target& target, KeyPart part) {
+void RedisGarbageOwner::put_back(const Target& target, KeyPart part, uint64_t removed_bytes) {
   const std::lock_guard lock(mutex_);
   const auto known = flushed_.find(target);
   if (known == flushed_.end() || known->second.taken == 0) return;  // forgotten meanwhile
   known->second.taken--;
+  known->second.bytes += removed_bytes;
   if (part.from < part.end) known->second.parts.push_back(std::move(part));
+}
+
+uint64_t RedisGarbageOwner::take_flushed_bytes(const Target& target) {
+  const std::lock_guard lock(mutex_);
+  const auto flushed = flushed_.extract(target);
+  return flushed.empty() ? 0 : flushed.mapped().bytes;
 }
 
 // Some pages of it, beside others who do the same.
@@ -393,12 +420,17 @@ Result<bool> RedisGarbageOwner::remove_slot(Tenant& tenant, const Garbage& note,
   for (size_t i = 0; i < flushed_pages_max; i++) {
     std::optional<KeyPart> part = take_part(tenant, target, slot);
     if (!part) return false;
+    const uint64_t bytes_before = tenant.collected_bytes();  // others add to it: about so much
     const Result<bool> gone = remove_some_flushed(tenant, note, slot, *part);
-    put_back(target, std::move(*part));
+    put_back(target, std::move(*part), tenant.collected_bytes() - bytes_before);
     TRY(gone);
     if (!*gone) continue;
-    const std::lock_guard lock(mutex_);
-    flushed_.erase(target);
+    std::vector<KeyPart> parts;
+    for (const char table : flushed_tables) {
+      const Bytes prefix = redis_slot_prefix(tenant.id(), table, slot);
+      parts.push_back({prefix, prefix_end(prefix)});
+    }
+    note_removed(parts, take_flushed_bytes(target));
     return true;
   }
   return false;

@@ -30,25 +30,33 @@ class RedisGarbageOwner final : public GarbageOwner {
   Result<bool> expire_fields(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
   Result<bool> remove_measured(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
   Result<bool> remove_life(Tenant& tenant, const Garbage& note, const RedisGarbage& life);
-  void note_removed(const Garbage& note, std::span<const KeyPart> parts);
+  void note_removed(std::span<const KeyPart> parts, uint64_t bytes);
 
   using Target = std::pair<uint32_t, Bytes>;  // of a keyspace
   // What is left of a database that was flushed.
   struct Flushed {
     std::vector<KeyPart> parts;  // that nobody works on
     unsigned taken = 0;
+    uint64_t bytes = 0;  // that went since it was begun, or since the start
   };
   // Absent: others have the rest. When all parts are done it is one without an end: all of it, to
   // be sure.
   std::optional<KeyPart> take_part(const Tenant& tenant, const Target& target, uint16_t slot);
-  void put_back(const Target& target, KeyPart part);
+  uint64_t take_flushed_bytes(const Target& target);
+  void put_back(const Target& target, KeyPart part, uint64_t removed_bytes);
 
   RedisServer& server_;
   const KeyBorders borders_;
   // Who watches a key saw its time come.
   WatchTable nobody_;
   std::mutex mutex_;
-  std::vector<KeyInterval> removed_;  // large ones that may still be on the disk
+  // Intervals that may still be on the disk, with about how much of it.
+  struct Removed {
+    KeyInterval interval;
+    uint64_t bytes;
+  };
+  std::vector<Removed> removed_;
+  bool has_newly_removed_ = false;
   std::map<Target, Flushed> flushed_;
 };
 
