@@ -753,16 +753,12 @@ Status Keys::write(Key& key) {
   const bool was_there = key.stored_.found();
   write_notes(key);
   for (const Key::Life& life : key.ended_) {
-    if (life.record_bytes)
-      view_.leave_garbage(now_ms_, measured_target(key.slot_, key.name_, life.version),
-                          *life.record_bytes);
-    else
-      view_.leave_garbage(now_ms_, life_target(key.slot_, key.name_, life.version),
-                          life.size * record_bytes_guess);
-  }
-  if (books_ != nullptr)
-    for (const Key::Life& life : key.ended_)
+    const auto target = life.record_bytes ? measured_target : life_target;
+    view_.leave_garbage(now_ms_, target(key.slot_, key.name_, life.version),
+                        life.record_bytes.value_or(life.size * record_bytes_guess));
+    if (books_ != nullptr)
       books_->take(redis_life_prefix(keyspace_, 'c', key.slot_, key.name_, life.version));
+  }
   if (was_there != key.exists_) view_.count_keys(key.exists_ ? 1 : -1, key.slot_);
   if (!key.exists_) {
     if (was_there) view_.remove(key.stored_key_, key.stored_);
